@@ -1,0 +1,117 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// readyPoll is how often WaitReady looks.
+const readyPoll = 250 * time.Millisecond
+
+// WaitReady waits until the Deployments, StatefulSets, DaemonSets and APIServices of an installed release are ready, or
+// the context ends; the error then names what is not.
+func (c *Client) WaitReady(ctx context.Context, r *release.Release) error {
+	objects, err := decodeObjects([]byte(r.Manifest))
+	if err != nil {
+		return fmt.Errorf("release %s/%s: reading its manifest: %w", r.Namespace, r.Name, err)
+	}
+	var missing []string
+	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		missing = missing[:0]
+		for _, object := range objects {
+			if reason := c.notReady(ctx, r.Namespace, object); reason != "" {
+				missing = append(missing, reason)
+			}
+		}
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("release %s/%s is not ready: %s", r.Namespace, r.Name, strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+// notReady says what an object lacks, or nothing.
+func (c *Client) notReady(ctx context.Context, namespace string, object *unstructured.Unstructured) string {
+	switch object.GetKind() {
+	case "Deployment", "StatefulSet", "DaemonSet", "APIService":
+	default:
+		return ""
+	}
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(object.GroupVersionKind())
+	key := client.ObjectKeyFromObject(object)
+	if key.Namespace == "" && object.GetKind() != "APIService" {
+		key.Namespace = namespace
+	}
+	name := object.GetKind() + " " + key.String()
+	if err := c.client.Get(ctx, key, current); err != nil {
+		if apierrors.IsNotFound(err) {
+			return name + " does not exist"
+		}
+		return name + ": " + err.Error()
+	}
+	if reason := Unready(current); reason != "" {
+		return name + ": " + reason
+	}
+	return ""
+}
+
+// Unready says what a Deployment, StatefulSet, DaemonSet or APIService lacks to be ready, and "" when it is ready or of
+// another kind.
+func Unready(object *unstructured.Unstructured) string {
+	switch object.GetKind() {
+	case "Deployment":
+		return unreadyReplicas(object, number(object, 1, "spec", "replicas"), "updatedReplicas", "availableReplicas")
+	case "StatefulSet":
+		return unreadyReplicas(object, number(object, 1, "spec", "replicas"), "updatedReplicas", "readyReplicas")
+	case "DaemonSet":
+		return unreadyReplicas(object, number(object, 0, "status", "desiredNumberScheduled"), "updatedNumberScheduled", "numberAvailable")
+	case "APIService":
+		return unavailable(object)
+	}
+	return ""
+}
+
+func unreadyReplicas(object *unstructured.Unstructured, wanted int64, counts ...string) string {
+	if observed := number(object, 0, "status", "observedGeneration"); observed < object.GetGeneration() {
+		return "its controller has not seen it yet"
+	}
+	for _, count := range counts {
+		if have := number(object, 0, "status", count); have < wanted {
+			return fmt.Sprintf("%s %d of %d", count, have, wanted)
+		}
+	}
+	return ""
+}
+
+func unavailable(object *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, entry := range conditions {
+		condition, _ := entry.(map[string]any)
+		if condition["type"] != "Available" {
+			continue
+		}
+		if condition["status"] == "True" {
+			return ""
+		}
+		return fmt.Sprint(condition["message"])
+	}
+	return "not available yet"
+}
+
+func number(object *unstructured.Unstructured, missing int64, path ...string) int64 {
+	value, found, err := unstructured.NestedInt64(object.Object, path...)
+	if !found || err != nil {
+		return missing
+	}
+	return value
+}
