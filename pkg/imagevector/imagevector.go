@@ -1,0 +1,141 @@
+// Package imagevector resolves the name of an image to where it is pulled from, through charts/images.yaml. Operators
+// replace entries with a file named by the environment variable IMAGE_VECTOR_OVERWRITE (same format; an entry replaces
+// the one with the same name).
+package imagevector
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/charts"
+	"github.com/trellis-garden/trellis/pkg/version"
+)
+
+// OverwriteEnv names the environment variable that holds the path of a file with overriding entries.
+const OverwriteEnv = "IMAGE_VECTOR_OVERWRITE"
+
+// ownRepository prefixes the images that are built and released with Trellis and therefore carry its version.
+const ownRepository = "ghcr.io/trellis-garden/"
+
+// Source is one entry of the vector.
+type Source struct {
+	// Name is what code asks for, e.g. "kube-apiserver".
+	Name string `json:"name"`
+	// Repository is the image without its tag.
+	Repository string `json:"repository"`
+	// Tag is the tag or, when it starts with "sha256:", the digest. Empty: Trellis' own images take the version of the build,
+	// others must be asked for with Version or Tag.
+	Tag string `json:"tag,omitempty"`
+}
+
+// Image is a resolved image.
+type Image struct {
+	Repository string
+	Tag        string
+}
+
+// String returns the reference: repository:tag, or repository@digest.
+func (i Image) String() string {
+	if strings.HasPrefix(i.Tag, "sha256:") {
+		return i.Repository + "@" + i.Tag
+	}
+	return i.Repository + ":" + i.Tag
+}
+
+// Vector holds the sources by name.
+type Vector map[string]Source
+
+// Load reads the embedded vector and applies the operator's overwrites.
+func Load() (Vector, error) {
+	data, err := charts.FS.ReadFile("images.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading the embedded image vector: %w", err)
+	}
+	vector, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("charts/images.yaml: %w", err)
+	}
+	path := os.Getenv(OverwriteEnv)
+	if path == "" {
+		return vector, nil
+	}
+	data, err = os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the image vector named by %s: %w", OverwriteEnv, err)
+	}
+	overwrites, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("image vector %s (from %s): %w", path, OverwriteEnv, err)
+	}
+	return vector.merge(overwrites), nil
+}
+
+// Parse reads a vector; unknown fields, repeated names and entries without a repository are errors.
+func Parse(data []byte) (Vector, error) {
+	var file struct {
+		Images []Source `json:"images"`
+	}
+	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+		return nil, err
+	}
+	vector := make(Vector, len(file.Images))
+	for i, source := range file.Images {
+		if source.Name == "" || source.Repository == "" {
+			return nil, fmt.Errorf("images[%d]: name and repository must be set", i)
+		}
+		if _, found := vector[source.Name]; found {
+			return nil, fmt.Errorf("images[%d]: %q is listed twice", i, source.Name)
+		}
+		vector[source.Name] = source
+	}
+	return vector, nil
+}
+
+func (v Vector) merge(overwrites Vector) Vector {
+	for name, source := range overwrites {
+		if source.Tag == "" {
+			source.Tag = v[name].Tag
+		}
+		v[name] = source
+	}
+	return v
+}
+
+// FindOption changes how Find chooses the tag.
+type FindOption func(*Image)
+
+// Version sets the tag to "v<version>" unless the vector fixes one; for images released with Kubernetes.
+func Version(version string) FindOption {
+	return func(image *Image) {
+		if image.Tag == "" {
+			image.Tag = "v" + strings.TrimPrefix(version, "v")
+		}
+	}
+}
+
+// Tag sets the tag, whatever the vector says.
+func Tag(tag string) FindOption {
+	return func(image *Image) { image.Tag = tag }
+}
+
+// Find resolves the image with this name.
+func (v Vector) Find(name string, options ...FindOption) (Image, error) {
+	source, found := v[name]
+	if !found {
+		return Image{}, fmt.Errorf("image %q is not in the image vector; add it to charts/images.yaml", name)
+	}
+	image := Image{Repository: source.Repository, Tag: source.Tag}
+	for _, option := range options {
+		option(&image)
+	}
+	if image.Tag == "" && strings.HasPrefix(image.Repository, ownRepository) {
+		image.Tag = version.Version
+	}
+	if image.Tag == "" {
+		return Image{}, fmt.Errorf("image %q (%s) has no tag in the image vector and was asked for without a version", name, source.Repository)
+	}
+	return image, nil
+}
