@@ -1,0 +1,233 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// Finalizer keeps a Cluster until nothing of the fleet is left in it.
+	Finalizer = "karmada.io/cluster-controller"
+	// CredentialsNamespace is the fleet's namespace that holds the members' credentials.
+	CredentialsNamespace = "karmada-cluster"
+	// ExecutionNamespacePrefix and a cluster's name give the namespace of its Works.
+	ExecutionNamespacePrefix = "karmada-es-"
+
+	// TaintNotReady is on clusters whose API says that it is not ready, or that were never asked.
+	TaintNotReady = "cluster.karmada.io/not-ready"
+	// TaintUnreachable is on clusters whose API cannot be reached.
+	TaintUnreachable = "cluster.karmada.io/unreachable"
+
+	// ConditionReady says whether the cluster's API answers.
+	ConditionReady = "Ready"
+	// ConditionCompleteAPIEnablements says whether status.apiEnablements is complete.
+	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+)
+
+// Keys of the Secret that spec.secretRef names. Either SecretKubeconfig alone, or SecretCABundle with a token or
+// with a client certificate and its key.
+const (
+	SecretKubeconfig = "kubeconfig"
+	SecretCABundle   = "caBundle"
+	SecretToken      = "token"
+	SecretClientCert = "tls.crt"
+	SecretClientKey  = "tls.key"
+)
+
+// Cluster is a member of a fleet.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=clusters,scope=Cluster,categories={karmada-io}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:JSONPath=`.status.kubernetesVersion`,name="Version",type=string
+// +kubebuilder:printcolumn:JSONPath=`.spec.syncMode`,name="Mode",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Ready")].status`,name="Ready",type=string
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
+// +kubebuilder:printcolumn:JSONPath=`.spec.zones`,name="Zones",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.spec.region`,name="Region",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.spec.provider`,name="Provider",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.spec.apiEndpoint`,name="APIEndpoint",type=string,priority=1
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterSpec `json:"spec"`
+	// +optional
+	Status ClusterStatus `json:"status,omitempty"`
+}
+
+// ClusterList is a list of Clusters.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Cluster `json:"items"`
+}
+
+// SyncMode is Push or Pull.
+type SyncMode string
+
+// Values of SyncMode.
+const (
+	// Push: the fleet talks to the member.
+	Push SyncMode = "Push"
+	// Pull: an agent in the member talks to the fleet.
+	Pull SyncMode = "Pull"
+)
+
+// ClusterSpec says how a member is reached and what it is like.
+type ClusterSpec struct {
+	// ID is unique over all fleets.
+	// +kubebuilder:validation:MaxLength=128000
+	// +optional
+	ID string `json:"id,omitempty"`
+	// SyncMode is Push or Pull.
+	// +kubebuilder:validation:Enum=Push;Pull
+	SyncMode SyncMode `json:"syncMode"`
+	// APIEndpoint is the URL of the API.
+	// +optional
+	APIEndpoint string `json:"apiEndpoint,omitempty"`
+	// SecretRef names the Secret with the credentials.
+	// +optional
+	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+	// ImpersonatorSecretRef names the Secret of a user that may impersonate others.
+	// +optional
+	ImpersonatorSecretRef *LocalSecretReference `json:"impersonatorSecretRef,omitempty"`
+	// InsecureSkipTLSVerification accepts any server certificate.
+	// +optional
+	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
+	// ProxyURL is a proxy on the way to the API.
+	// +optional
+	ProxyURL string `json:"proxyURL,omitempty"`
+	// ProxyHeader is sent to the proxy.
+	// +optional
+	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
+	// Provider of the cluster's machines.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// Region of the cluster.
+	// +optional
+	Region string `json:"region,omitempty"`
+	// Zone is the older form of Zones.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+	// Zones of the cluster's machines.
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+	// Taints keep objects away that don't tolerate them.
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// ResourceModels are grades of nodes, for estimates.
+	// +optional
+	ResourceModels []ResourceModel `json:"resourceModels,omitempty"`
+}
+
+// LocalSecretReference names a Secret of the fleet.
+type LocalSecretReference struct {
+	// Namespace of the Secret.
+	Namespace string `json:"namespace"`
+	// Name of the Secret.
+	Name string `json:"name"`
+}
+
+// ResourceModel is a grade of nodes.
+type ResourceModel struct {
+	// Grade orders the models.
+	Grade uint `json:"grade"`
+	// Ranges bound the resources of a node of this grade.
+	// +kubebuilder:validation:MinItems=1
+	Ranges []ResourceModelRange `json:"ranges"`
+}
+
+// ResourceModelRange bounds one resource: Min is included, Max is not.
+type ResourceModelRange struct {
+	// Name of the resource.
+	Name corev1.ResourceName `json:"name"`
+	// Min is the smallest amount.
+	Min resource.Quantity `json:"min"`
+	// Max is the amount that is too much.
+	Max resource.Quantity `json:"max"`
+}
+
+// ClusterStatus is what was last seen of a member.
+type ClusterStatus struct {
+	// KubernetesVersion of the API server.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// APIEnablements are the APIs that the cluster serves.
+	// +optional
+	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
+	// Conditions: Ready, CompleteAPIEnablements.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// NodeSummary counts nodes.
+	// +optional
+	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
+	// ResourceSummary adds up what nodes have and pods use.
+	// +optional
+	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
+	// RemedyActions are under way.
+	// +optional
+	RemedyActions []string `json:"remedyActions,omitempty"`
+}
+
+// APIEnablement lists the kinds of one API group and version.
+type APIEnablement struct {
+	// GroupVersion, for example apps/v1.
+	GroupVersion string `json:"groupVersion"`
+	// Resources of it.
+	// +optional
+	Resources []APIResource `json:"resources,omitempty"`
+}
+
+// APIResource is one kind.
+type APIResource struct {
+	// Name is the plural, for example deployments.
+	Name string `json:"name"`
+	// Kind, for example Deployment.
+	Kind string `json:"kind"`
+}
+
+// NodeSummary counts nodes.
+type NodeSummary struct {
+	// TotalNum is the number of nodes.
+	// +optional
+	TotalNum int32 `json:"totalNum,omitempty"`
+	// ReadyNum is the number of nodes that are ready.
+	// +optional
+	ReadyNum int32 `json:"readyNum,omitempty"`
+}
+
+// ResourceSummary adds up resources of nodes that can be scheduled to.
+type ResourceSummary struct {
+	// Allocatable is what nodes offer.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// Allocating is requested by pods that have no node yet.
+	// +optional
+	Allocating corev1.ResourceList `json:"allocating,omitempty"`
+	// Allocated is requested by pods on nodes.
+	// +optional
+	Allocated corev1.ResourceList `json:"allocated,omitempty"`
+	// AllocatableModelings counts nodes by grade.
+	// +optional
+	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
+}
+
+// AllocatableModeling counts nodes of one grade.
+type AllocatableModeling struct {
+	// Grade is that of a ResourceModel.
+	Grade uint `json:"grade"`
+	// Count of nodes.
+	Count int `json:"count"`
+}
+
+// ExecutionNamespace is the namespace of the Works for a cluster.
+func ExecutionNamespace(cluster string) string { return ExecutionNamespacePrefix + cluster }

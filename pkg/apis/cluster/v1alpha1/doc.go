@@ -1,0 +1,6 @@
+// Package v1alpha1 holds the members of a fleet. The wire shape is that of cluster.karmada.io/v1alpha1.
+//
+// +k8s:deepcopy-gen=package
+// +kubebuilder:object:generate=true
+// +groupName=cluster.karmada.io
+package v1alpha1

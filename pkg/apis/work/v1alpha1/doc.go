@@ -1,0 +1,7 @@
+// Package v1alpha1 holds Work: the manifests that one member cluster has to run. The wire shape is that of
+// work.karmada.io/v1alpha1.
+//
+// +k8s:deepcopy-gen=package
+// +kubebuilder:object:generate=true
+// +groupName=work.karmada.io
+package v1alpha1

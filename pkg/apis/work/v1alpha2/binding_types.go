@@ -1,0 +1,400 @@
+package v1alpha2
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+)
+
+const (
+	// Finalizer keeps a ResourceBinding until its Works are gone.
+	Finalizer = "karmada.io/binding-controller"
+	// ClusterFinalizer keeps a ClusterResourceBinding until its Works are gone.
+	ClusterFinalizer = "karmada.io/cluster-resource-binding-controller"
+
+	// PermanentIDLabel, on a ResourceBinding and its Works, identifies the binding.
+	PermanentIDLabel = "resourcebinding.karmada.io/permanent-id"
+	// ClusterPermanentIDLabel, on a ClusterResourceBinding and its Works, identifies the binding.
+	ClusterPermanentIDLabel = "clusterresourcebinding.karmada.io/permanent-id"
+	// NamespaceAnnotation, on a Work, holds the namespace of its ResourceBinding.
+	NamespaceAnnotation = "resourcebinding.karmada.io/namespace"
+	// NameAnnotation, on a Work, holds the name of its ResourceBinding.
+	NameAnnotation = "resourcebinding.karmada.io/name"
+	// ClusterNameAnnotation, on a Work, holds the name of its ClusterResourceBinding.
+	ClusterNameAnnotation = "clusterresourcebinding.karmada.io/name"
+
+	// ConditionScheduled says whether clusters were found.
+	ConditionScheduled = "Scheduled"
+	// ConditionFullyApplied says whether all clusters have the object.
+	ConditionFullyApplied = "FullyApplied"
+
+	// ReasonSuccess is the reason of Scheduled=True.
+	ReasonSuccess = "Success"
+	// ReasonSchedulerError: the decision failed for another reason than room or fit.
+	ReasonSchedulerError = "SchedulerError"
+	// ReasonNoClusterFit: no cluster passes the policy's filters.
+	ReasonNoClusterFit = "NoClusterFit"
+	// ReasonUnschedulable: the clusters that fit lack room.
+	ReasonUnschedulable = "Unschedulable"
+
+	// ReasonFullyAppliedSuccess is the reason of FullyApplied=True.
+	ReasonFullyAppliedSuccess = "FullyAppliedSuccess"
+	// ReasonFullyAppliedFailed is the reason of FullyApplied=False.
+	ReasonFullyAppliedFailed = "FullyAppliedFailed"
+)
+
+// ResourceBinding ties a namespaced object to its placement and to what became of it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=resourcebindings,scope=Namespaced,shortName=rb,categories={karmada-io}
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Scheduled")].status`,name="Scheduled",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="FullyApplied")].status`,name="FullyApplied",type=string
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
+// +kubebuilder:printcolumn:JSONPath=`.spec.clusters[*].name`,name="Clusters",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Scheduled")].message`,name="Why",type=string,priority=1
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ResourceBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ResourceBindingSpec `json:"spec"`
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitempty"`
+}
+
+// ResourceBindingList is a list of ResourceBindings.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ResourceBinding `json:"items"`
+}
+
+// ClusterResourceBinding ties an object without namespace to its placement and to what became of it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=clusterresourcebindings,scope=Cluster,shortName=crb,categories={karmada-io}
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Scheduled")].status`,name="Scheduled",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="FullyApplied")].status`,name="FullyApplied",type=string
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
+// +kubebuilder:printcolumn:JSONPath=`.spec.clusters[*].name`,name="Clusters",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Scheduled")].message`,name="Why",type=string,priority=1
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ClusterResourceBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ResourceBindingSpec `json:"spec"`
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitempty"`
+}
+
+// ClusterResourceBindingList is a list of ClusterResourceBindings.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ClusterResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterResourceBinding `json:"items"`
+}
+
+// ResourceBindingSpec is the object, its placement and, in Clusters, the decision.
+type ResourceBindingSpec struct {
+	// Resource is the object.
+	Resource ObjectReference `json:"resource"`
+	// PropagateDeps takes along what the object refers to.
+	// +optional
+	PropagateDeps bool `json:"propagateDeps,omitempty"`
+	// ReplicaRequirements is what one replica needs.
+	// +optional
+	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
+	// Replicas that the object wants.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// Components are the parts of an object that has several with replicas.
+	// +optional
+	Components []Component `json:"components,omitempty"`
+	// Clusters is the decision.
+	// +optional
+	Clusters []TargetCluster `json:"clusters,omitempty"`
+	// GracefulEvictionTasks are copies that go away once others run.
+	// +optional
+	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
+	// RequiredBy are bindings that need the object in their clusters.
+	// +optional
+	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
+	// SchedulerName names the scheduler.
+	// +optional
+	SchedulerName string `json:"schedulerName,omitempty"`
+	// Placement is that of the policy.
+	// +optional
+	Placement *policyv1alpha1.Placement `json:"placement,omitempty"`
+	// Failover is that of the policy.
+	// +optional
+	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
+	// ConflictResolution is that of the policy.
+	// +kubebuilder:default=Abort
+	// +kubebuilder:validation:Enum=Abort;Overwrite
+	// +optional
+	ConflictResolution policyv1alpha1.ConflictResolution `json:"conflictResolution,omitempty"`
+	// RescheduleTriggeredAt, when after status.lastScheduledTime, asks for a decision from scratch.
+	// +optional
+	RescheduleTriggeredAt *metav1.Time `json:"rescheduleTriggeredAt,omitempty"`
+	// Suspension stops dispatching or scheduling.
+	// +optional
+	Suspension *Suspension `json:"suspension,omitempty"`
+	// PreserveResourcesOnDeletion leaves the objects in the members when the binding goes away.
+	// +optional
+	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
+	// SchedulePriority orders the scheduler's queue.
+	// +optional
+	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
+	// WorkloadAffinityGroups are the groups that the object belongs to.
+	// +optional
+	WorkloadAffinityGroups *WorkloadAffinityGroups `json:"workloadAffinityGroups,omitempty"`
+}
+
+// ObjectReference tells an object.
+type ObjectReference struct {
+	// APIVersion of the object.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Namespace of the object, empty if it has none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object.
+	Name string `json:"name"`
+	// UID of the object.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// ResourceVersion of the object when it was looked at.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// ReplicaRequirements is what one replica needs.
+type ReplicaRequirements struct {
+	// NodeClaim restricts the nodes.
+	// +optional
+	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
+	// ResourceRequest are the requests of its pod.
+	// +optional
+	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
+	// Namespace of the pod.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// PriorityClassName of the pod.
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// NodeClaim restricts nodes.
+type NodeClaim struct {
+	// HardNodeAffinity is the required node affinity.
+	// +optional
+	HardNodeAffinity *corev1.NodeSelector `json:"hardNodeAffinity,omitempty"`
+	// NodeSelector is that of the pod.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations are those of the pod.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// Component is a part with replicas.
+type Component struct {
+	// Name of the component.
+	// +kubebuilder:validation:MaxLength=32
+	Name string `json:"name"`
+	// Replicas of the component.
+	Replicas int32 `json:"replicas"`
+	// ReplicaRequirements is what one replica needs.
+	// +optional
+	ReplicaRequirements *ComponentReplicaRequirements `json:"replicaRequirements,omitempty"`
+}
+
+// ComponentReplicaRequirements is what one replica of a component needs.
+type ComponentReplicaRequirements struct {
+	// NodeClaim restricts the nodes.
+	// +optional
+	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
+	// ResourceRequest are the requests of its pod.
+	// +optional
+	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
+	// PriorityClassName of the pod.
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// TargetCluster is a cluster and its share.
+type TargetCluster struct {
+	// Name of the cluster.
+	Name string `json:"name"`
+	// Replicas there.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// Components there.
+	// +optional
+	Components []TargetComponent `json:"components,omitempty"`
+}
+
+// TargetComponent is a component's share.
+type TargetComponent struct {
+	// Name of the component.
+	Name string `json:"name"`
+	// Replicas there.
+	Replicas int32 `json:"replicas"`
+}
+
+// GracefulEvictionTask is a copy that goes away once others run.
+type GracefulEvictionTask struct {
+	// FromCluster is left.
+	FromCluster string `json:"fromCluster"`
+	// PurgeMode says how the copy is removed.
+	// +kubebuilder:validation:Enum=Directly;Gracefully;Never;Immediately;Graciously
+	// +optional
+	PurgeMode policyv1alpha1.PurgeMode `json:"purgeMode,omitempty"`
+	// Replicas that were there.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Reason is a word.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
+	Reason string `json:"reason"`
+	// Message explains.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Producer is the controller that evicts.
+	Producer string `json:"producer"`
+	// GracePeriodSeconds bounds how long the copy stays.
+	// +optional
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+	// SuppressDeletion true keeps the copy, false removes it now.
+	// +optional
+	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
+	// PreservedLabelState is carried over to the new copy.
+	// +optional
+	PreservedLabelState map[string]string `json:"preservedLabelState,omitempty"`
+	// CreationTimestamp of the task.
+	// +optional
+	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
+	// ClustersBeforeFailover had the object before.
+	// +optional
+	ClustersBeforeFailover []string `json:"clustersBeforeFailover,omitempty"`
+}
+
+// BindingSnapshot is the decision of another binding.
+type BindingSnapshot struct {
+	// Namespace of the binding.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the binding.
+	Name string `json:"name"`
+	// Clusters of the binding.
+	// +optional
+	Clusters []TargetCluster `json:"clusters,omitempty"`
+}
+
+// Suspension stops dispatching or scheduling.
+type Suspension struct {
+	policyv1alpha1.Suspension `json:",inline"`
+
+	// Scheduling true keeps the decision as it is.
+	// +optional
+	Scheduling *bool `json:"scheduling,omitempty"`
+}
+
+// SchedulePriority orders the scheduler's queue.
+type SchedulePriority struct {
+	// Priority: larger first.
+	// +optional
+	Priority int32 `json:"priority,omitempty"`
+}
+
+// WorkloadAffinityGroups are groups, as key=value.
+type WorkloadAffinityGroups struct {
+	// AffinityGroup stays together.
+	// +optional
+	AffinityGroup string `json:"affinityGroup,omitempty"`
+	// AntiAffinityGroup stays apart.
+	// +optional
+	AntiAffinityGroup string `json:"antiAffinityGroup,omitempty"`
+}
+
+// ResourceBindingStatus is what became of the object.
+type ResourceBindingStatus struct {
+	// SchedulerObservedGeneration is the generation that was decided on last.
+	// +optional
+	SchedulerObservedGeneration int64 `json:"schedulerObservedGeneration,omitempty"`
+	// SchedulerObservedAffinityName is the affinity term in use.
+	// +optional
+	SchedulerObservedAffinityName string `json:"schedulerObservingAffinityName,omitempty"`
+	// LastScheduledTime is when the last decision was made.
+	// +optional
+	LastScheduledTime *metav1.Time `json:"lastScheduledTime,omitempty"`
+	// Conditions: Scheduled, FullyApplied.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// AggregatedStatus is the object's state per cluster.
+	// +optional
+	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
+}
+
+// ResourceHealth is Healthy, Unhealthy or Unknown.
+type ResourceHealth string
+
+// Values of ResourceHealth.
+const (
+	ResourceHealthy   ResourceHealth = "Healthy"
+	ResourceUnhealthy ResourceHealth = "Unhealthy"
+	ResourceUnknown   ResourceHealth = "Unknown"
+)
+
+// AggregatedStatusItem is the object's state in one cluster.
+type AggregatedStatusItem struct {
+	// ClusterName is the cluster.
+	ClusterName string `json:"clusterName"`
+	// Status of the object there.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status *runtime.RawExtension `json:"status,omitempty"`
+	// Applied says whether the cluster has the object as it should be.
+	// +optional
+	Applied bool `json:"applied,omitempty"`
+	// AppliedMessage explains when it hasn't.
+	// +optional
+	AppliedMessage string `json:"appliedMessage,omitempty"`
+	// Health of the object there.
+	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
+	// +optional
+	Health ResourceHealth `json:"health,omitempty"`
+}
+
+// BindingSpec gives the spec, in one form for both kinds.
+func (b *ResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
+
+// BindingStatus gives the status, in one form for both kinds.
+func (b *ResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
+
+// BindingSpec gives the spec, in one form for both kinds.
+func (b *ClusterResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
+
+// BindingStatus gives the status, in one form for both kinds.
+func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }

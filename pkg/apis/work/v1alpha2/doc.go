@@ -1,0 +1,7 @@
+// Package v1alpha2 holds the bindings of a fleet: one object, the placement it was given and what became of it in each
+// member. The wire shape is that of work.karmada.io/v1alpha2.
+//
+// +k8s:deepcopy-gen=package
+// +kubebuilder:object:generate=true
+// +groupName=work.karmada.io
+package v1alpha2
