@@ -1,0 +1,104 @@
+package component
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// NonRootID is the user and group that the containers of a control plane run as.
+const NonRootID int64 = 65532
+
+// Labels returns the labels of a part of a control plane.
+func Labels(app, role string) map[string]string {
+	return map[string]string{LabelApp: app, LabelRole: role}
+}
+
+// WithControlPlaneRole adds the label that every object of a control plane carries.
+func WithControlPlaneRole(labels map[string]string) map[string]string {
+	return Merge(labels, map[string]string{LabelGardenRole: GardenRoleControlPlane})
+}
+
+// Merge returns the union of maps; later ones win.
+func Merge(parts ...map[string]string) map[string]string {
+	result := map[string]string{}
+	for _, part := range parts {
+		maps.Copy(result, part)
+	}
+	return result
+}
+
+// HardenedPod sets what every pod of a control plane has: no token for the seed's API, no environment variables of
+// services, no root, the runtime's system call filter. Files of volumes belong to the group NonRootID.
+func HardenedPod(spec corev1.PodSpec) corev1.PodSpec {
+	spec.AutomountServiceAccountToken = ptr.To(false)
+	spec.EnableServiceLinks = ptr.To(false)
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	spec.SecurityContext.RunAsNonRoot = ptr.To(true)
+	spec.SecurityContext.RunAsUser = ptr.To(NonRootID)
+	spec.SecurityContext.RunAsGroup = ptr.To(NonRootID)
+	spec.SecurityContext.FSGroup = ptr.To(NonRootID)
+	spec.SecurityContext.FSGroupChangePolicy = ptr.To(corev1.FSGroupChangeOnRootMismatch)
+	spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	return spec
+}
+
+// HardenedContainer returns a security context without privileges, capabilities and a writable root.
+func HardenedContainer() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false),
+		ReadOnlyRootFilesystem:   ptr.To(true),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// Requests returns resource requests; the control plane sets no CPU limits, and memory limits only where a part is known
+// to stay below.
+func Requests(cpu, memory string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}}
+}
+
+// SecretFiles are keys of one Secret and the paths below a projected volume's mount that they appear at.
+type SecretFiles struct {
+	// Secret is its name.
+	Secret string
+	// Files are paths by key.
+	Files map[string]string
+}
+
+// ProjectedSecrets returns one volume with files of many Secrets, readable by the pod's group only.
+func ProjectedSecrets(name string, secrets ...SecretFiles) corev1.Volume {
+	sources := make([]corev1.VolumeProjection, 0, len(secrets))
+	for _, secret := range secrets {
+		projection := &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret.Secret}}
+		for _, key := range slices.Sorted(maps.Keys(secret.Files)) {
+			projection.Items = append(projection.Items, corev1.KeyToPath{Key: key, Path: secret.Files[key]})
+		}
+		sources = append(sources, corev1.VolumeProjection{Secret: projection})
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: sources, DefaultMode: ptr.To[int32](0o440),
+	}}}
+}
+
+// HTTPProbe returns a GET probe with a time-out of five seconds.
+func HTTPProbe(scheme corev1.URIScheme, path string, port, periodSeconds, failureThreshold int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Scheme: scheme, Path: path, Port: intstr.FromInt32(port),
+		}},
+		TimeoutSeconds:   5,
+		PeriodSeconds:    periodSeconds,
+		SuccessThreshold: 1,
+		FailureThreshold: failureThreshold,
+	}
+}
+
