@@ -1,0 +1,35 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ViewerKubeconfigRequest asks for a short-lived kubeconfig with which the caller is viewer of a Shoot.
+type ViewerKubeconfigRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is asked for.
+	Spec ViewerKubeconfigRequestSpec `json:"spec"`
+	// The answer.
+	// +optional
+	Status ViewerKubeconfigRequestStatus `json:"status"`
+}
+
+// ViewerKubeconfigRequestSpec is what is asked for.
+type ViewerKubeconfigRequestSpec struct {
+	// Seconds that the kubeconfig is to be valid, at least 600. The server shortens what it finds too long, at most 24 hours by
+	// default. Defaults to one hour.
+	// +optional
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
+}
+
+// ViewerKubeconfigRequestStatus is the answer.
+type ViewerKubeconfigRequestStatus struct {
+	// The kubeconfig in YAML; base64 in JSON.
+	Kubeconfig []byte `json:"kubeconfig"`
+	// When the kubeconfig expires.
+	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+}

@@ -1,0 +1,65 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// BackupEntry is the directory of one shoot in a bucket.
+type BackupEntry struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	// +optional
+	Spec BackupEntrySpec `json:"spec,omitempty"`
+	// What was observed; written by controllers.
+	// +optional
+	Status BackupEntryStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// BackupEntryList is a list of BackupEntry objects.
+type BackupEntryList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []BackupEntry `json:"items"`
+}
+
+// BackupEntrySpec is where a shoot's backups are.
+type BackupEntrySpec struct {
+	// Name of the BackupBucket.
+	BucketName string `json:"bucketName"`
+	// Name of the seed that cares for the object.
+	// +optional
+	SeedName *string `json:"seedName,omitempty"`
+	// Self-hosted shoot, instead of a seed, that cares for the object.
+	// +optional
+	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty"`
+}
+
+// BackupEntryStatus is what was last observed of a shoot's backups.
+type BackupEntryStatus struct {
+	// What was done last, or is being done.
+	// +optional
+	LastOperation *LastOperation `json:"lastOperation,omitempty"`
+	// Error of the last operation.
+	// +optional
+	LastError *LastError `json:"lastError,omitempty"`
+	// Generation of the specification that was last worked on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Seed that cared last for the entry.
+	// +optional
+	SeedName *string `json:"seedName,omitempty"`
+	// When the move to another seed began.
+	// +optional
+	MigrationStartTime *metav1.Time `json:"migrationStartTime,omitempty"`
+}

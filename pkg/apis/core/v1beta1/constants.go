@@ -1,0 +1,275 @@
+package v1beta1
+
+// Kinds of extension objects, as ControllerRegistrations name them, and of cloud profiles.
+const (
+	CloudProfileReferenceKindCloudProfile           = "CloudProfile"
+	CloudProfileReferenceKindNamespacedCloudProfile = "NamespacedCloudProfile"
+)
+
+// Namespaces and names with a meaning.
+const (
+	// GardenNamespace is the namespace of the garden's own objects, and of the operators' project.
+	GardenNamespace = "garden"
+	// ProjectNamePrefix begins the names of projects' namespaces.
+	ProjectNamePrefix = "garden-"
+	// SeedNamespaceNamePrefix begins the names of the namespaces, one per seed, for what is exchanged with a gardenlet.
+	SeedNamespaceNamePrefix = "seed-"
+	// TechnicalIDPrefix begins the names of control planes' namespaces in seeds: shoot--<project>--<name>.
+	TechnicalIDPrefix = "shoot--"
+	// DefaultSchedulerName is the name of the scheduler that assigns seeds unless a Shoot names another.
+	DefaultSchedulerName = "default-scheduler"
+	// DNSUnmanaged is the type of DNS provider for domains that others care for.
+	DNSUnmanaged = "unmanaged"
+	// IngressKindNginx is the kind of ingress controller that seeds have.
+	IngressKindNginx = "nginx"
+	// ClusterIdentity is the name, and the key, of the ConfigMap in kube-system that holds a cluster's identity.
+	ClusterIdentity = "cluster-identity"
+)
+
+// Annotations that people and controllers set to have something done.
+const (
+	// GardenerOperation asks for an operation, such as reconcile.
+	GardenerOperation = "gardener.cloud/operation"
+	// GardenerMaintenanceOperation asks for an operation at the next maintenance.
+	GardenerMaintenanceOperation = "maintenance.gardener.cloud/operation"
+	// GardenerTimestamp is when gardenlet last asked an extension for something, as RFC 3339 with nanoseconds.
+	GardenerTimestamp = "gardener.cloud/timestamp"
+	// GardenerCreatedBy is the user that created the object.
+	GardenerCreatedBy = "gardener.cloud/created-by"
+	// ConfirmationDeletion has to be "true" for an object to be deleted.
+	ConfirmationDeletion = "confirmation.gardener.cloud/deletion"
+	// DeletionConfirmedBy is the user that confirmed the deletion.
+	DeletionConfirmedBy = "deletion.gardener.cloud/confirmed-by"
+	// AnnotationConfirmationForceDeletion is "true" when the deletion is to go on without the infrastructure.
+	AnnotationConfirmationForceDeletion = "confirmation.gardener.cloud/force-deletion"
+	// ShootIgnore is "true" when a Shoot is to be left alone.
+	ShootIgnore = "shoot.gardener.cloud/ignore"
+	// ShootTasks lists tasks for the next reconciliation, separated by commas.
+	ShootTasks = "shoot.gardener.cloud/tasks"
+	// ShootSyncPeriod is how often a Shoot is reconciled without a change.
+	ShootSyncPeriod = "shoot.gardener.cloud/sync-period"
+	// ShootSkipReadiness is "true" when the flow is not to wait for nodes.
+	ShootSkipReadiness = "shoot.gardener.cloud/skip-readiness"
+	// ShootSkipCleanup is "true" when a deletion is not to clean up inside the cluster first.
+	ShootSkipCleanup = "shoot.gardener.cloud/skip-cleanup"
+	// ShootExpirationTimestamp is when a Shoot is deleted because of a Quota.
+	ShootExpirationTimestamp = "shoot.gardener.cloud/expiration-timestamp"
+	// ShootNeedsRetryOperation is "true" when a failed Shoot is to be tried again at the next maintenance.
+	ShootNeedsRetryOperation = "maintenance.shoot.gardener.cloud/needs-retry-operation"
+	// SeedEmergencyStop is "true" on a Seed whose shoots are to be left alone.
+	SeedEmergencyStop = "shoot.gardener.cloud/emergency-stop-reconciliations"
+	// BackupEntryForceDeletion is "true" when a BackupEntry is to be deleted without its grace period.
+	BackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
+	// AnnotationGenericTokenKubeconfigSecretName names, on a Cluster, the Secret with the kubeconfig that reads its token from a file.
+	AnnotationGenericTokenKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
+	// AnnotationShootUID is the UID of the Shoot on objects in its seed.
+	AnnotationShootUID = "shoot.gardener.cloud/uid"
+)
+
+// Values of the annotations GardenerOperation and GardenerMaintenanceOperation.
+const (
+	GardenerOperationReconcile    = "reconcile"
+	GardenerOperationRetry        = "retry"
+	GardenerOperationMaintain     = "maintain"
+	GardenerOperationMigrate      = "migrate"
+	GardenerOperationRestore      = "restore"
+	GardenerOperationWaitForState = "wait-for-state"
+	GardenerOperationKeepalive    = "keepalive"
+
+	// SeedOperationRenewGardenAccessSecrets renews the tokens with which extensions reach the garden.
+	SeedOperationRenewGardenAccessSecrets = "renew-garden-access-secrets"
+	// SeedOperationRenewWorkloadIdentityTokens renews tokens of workload identities.
+	SeedOperationRenewWorkloadIdentityTokens = "renew-workload-identity-tokens"
+	// GardenerOperationRenewKubeconfig renews a gardenlet's kubeconfig.
+	GardenerOperationRenewKubeconfig = "renew-kubeconfig"
+
+	OperationRotateCredentialsStart          = "rotate-credentials-start"
+	OperationRotateCredentialsComplete       = "rotate-credentials-complete"
+	OperationRotateCAStart                   = "rotate-ca-start"
+	OperationRotateCAComplete                = "rotate-ca-complete"
+	OperationRotateServiceAccountKeyStart    = "rotate-serviceaccount-key-start"
+	OperationRotateServiceAccountKeyComplete = "rotate-serviceaccount-key-complete"
+	OperationRotateETCDEncryptionKey         = "rotate-etcd-encryption-key"
+	OperationRotateObservabilityCredentials  = "rotate-observability-credentials"
+	ShootOperationRotateSSHKeypair           = "rotate-ssh-keypair"
+	ShootOperationForceInPlaceUpdate         = "force-in-place-update"
+	OperationRolloutWorkers                  = "rollout-workers"
+	OperationRotateRolloutWorkers            = "rotate-rollout-workers"
+)
+
+// Labels.
+const (
+	// GardenRole says what an object, such as a namespace or a Secret, is there for.
+	GardenRole = "gardener.cloud/role"
+	// GardenRoleShoot is the role of control planes' namespaces.
+	GardenRoleShoot = "shoot"
+	// GardenRoleProject is the role of projects' namespaces.
+	GardenRoleProject = "project"
+	// GardenRoleExtension is the role of extensions' namespaces.
+	GardenRoleExtension = "extension"
+	// GardenRoleDefaultDomain is the role of Secrets with a domain for shoots.
+	GardenRoleDefaultDomain = "default-domain"
+	// GardenRoleControlPlane is the role of pods of a control plane.
+	GardenRoleControlPlane = "controlplane"
+	// GardenRoleSystemComponent is the role of pods that Trellis runs inside a shoot.
+	GardenRoleSystemComponent = "system-component"
+
+	// ProjectName is the project that a namespace belongs to.
+	ProjectName = "project.gardener.cloud/name"
+	// LabelShootStatus sums up a Shoot: healthy, progressing, unhealthy or unknown.
+	LabelShootStatus = "shoot.gardener.cloud/status"
+	// LabelPrefixSeedName, followed by a seed's name, marks objects that concern the seed.
+	LabelPrefixSeedName = "name.seed.gardener.cloud/"
+	// LabelShootSelfHosted is "true" on shoots that run their control plane themselves.
+	LabelShootSelfHosted = "shoot.gardener.cloud/self-hosted"
+	// LabelShootProvider is the provider of a shoot, on its namespace.
+	LabelShootProvider = "shoot.gardener.cloud/provider"
+	// LabelSeedProvider is the provider of the seed, on a shoot's namespace.
+	LabelSeedProvider = "seed.gardener.cloud/provider"
+	// LabelNetworkingProvider is the network plugin of a shoot, on its namespace.
+	LabelNetworkingProvider = "networking.shoot.gardener.cloud/provider"
+	// LabelBackupProvider is the provider of the backups, on a shoot's namespace.
+	LabelBackupProvider = "backup.gardener.cloud/provider"
+	// LabelExtensionPrefix, followed by a type, marks objects that concern an extension.
+	LabelExtensionPrefix = "extensions.gardener.cloud/"
+	// LabelExtensionExtensionTypePrefix, followed by a type, marks Shoots and Seeds that use an extension.
+	LabelExtensionExtensionTypePrefix = "extensions.extensions.gardener.cloud/"
+	// LabelExtensionProviderTypePrefix, followed by a type, marks Shoots, Seeds and CloudProfiles of a provider.
+	LabelExtensionProviderTypePrefix = "provider.extensions.gardener.cloud/"
+	// LabelExtensionNetworkingTypePrefix, followed by a type, marks Shoots with a network plugin.
+	LabelExtensionNetworkingTypePrefix = "networking.extensions.gardener.cloud/"
+	// LabelSecretBindingProviderPrefix, followed by a type, marks Secrets that a binding uses for a provider.
+	LabelSecretBindingProviderPrefix = "provider.shoot.gardener.cloud/"
+	// LabelSecretBindingReference is "true" on Secrets that a SecretBinding uses.
+	LabelSecretBindingReference = "reference.gardener.cloud/secretbinding"
+	// LabelCredentialsBindingReference is "true" on objects that a CredentialsBinding uses.
+	LabelCredentialsBindingReference = "reference.gardener.cloud/credentialsbinding"
+	// LabelControllerRegistrationName names the ControllerRegistration that an object in a seed comes from.
+	LabelControllerRegistrationName = "controllerregistration.core.gardener.cloud/name"
+	// LabelShootNoCleanup is "true" on objects in a shoot that a deletion leaves to their owner.
+	LabelShootNoCleanup = "shoot.gardener.cloud/no-cleanup"
+	// LabelWorkerPool is the worker pool of a node.
+	LabelWorkerPool = "worker.gardener.cloud/pool"
+	// LabelWorkerKubernetesVersion is the Kubernetes version of a node's pool.
+	LabelWorkerKubernetesVersion = "worker.gardener.cloud/kubernetes-version"
+	// LabelWorkerPoolSystemComponents is "true" on nodes that take system components.
+	LabelWorkerPoolSystemComponents = "worker.gardener.cloud/system-components"
+	// LabelNodeCriticalComponent is "true" on pods without which a node is not ready.
+	LabelNodeCriticalComponent = "node.gardener.cloud/critical-component"
+	// LabelApp names a component.
+	LabelApp = "app"
+	// LabelRole names the part that a component plays.
+	LabelRole = "role"
+)
+
+// Taints.
+const (
+	// SeedTaintProtected is the taint of seeds for shoots of the garden namespace only.
+	SeedTaintProtected = "seed.gardener.cloud/protected"
+	// TaintNodeCriticalComponentsNotReady is the taint of nodes on which a critical component is not ready yet.
+	TaintNodeCriticalComponentsNotReady = "node.gardener.cloud/critical-components-not-ready"
+)
+
+// Finalizers.
+const (
+	// GardenerName is the finalizer of objects that are in use or not yet cleaned up.
+	GardenerName = "gardener"
+	// FinalizerReferenceProtection is the finalizer of objects that a Shoot refers to.
+	FinalizerReferenceProtection = "gardener.cloud/reference-protection"
+	// FinalizerShootState is the finalizer of ShootStates.
+	FinalizerShootState = "core.gardener.cloud/shootstate"
+)
+
+// Conditions of a Shoot.
+const (
+	ShootAPIServerAvailable             ConditionType = "APIServerAvailable"
+	ShootControlPlaneHealthy            ConditionType = "ControlPlaneHealthy"
+	ShootObservabilityComponentsHealthy ConditionType = "ObservabilityComponentsHealthy"
+	ShootEveryNodeReady                 ConditionType = "EveryNodeReady"
+	ShootSystemComponentsHealthy        ConditionType = "SystemComponentsHealthy"
+)
+
+// Constraints of a Shoot.
+const (
+	ShootHibernationPossible                   ConditionType = "HibernationPossible"
+	ShootMaintenancePreconditionsSatisfied     ConditionType = "MaintenancePreconditionsSatisfied"
+	ShootCACertificateValiditiesAcceptable     ConditionType = "CACertificateValiditiesAcceptable"
+	ShootCRDsWithProblematicConversionWebhooks ConditionType = "CRDsWithProblematicConversionWebhooks"
+)
+
+// Conditions of a Seed.
+const (
+	SeedGardenletReady                    ConditionType = "GardenletReady"
+	SeedBackupBucketsReady                ConditionType = "BackupBucketsReady"
+	SeedExtensionsReady                   ConditionType = "ExtensionsReady"
+	SeedSystemComponentsHealthy           ConditionType = "SeedSystemComponentsHealthy"
+	SeedEmergencyStopShootReconciliations ConditionType = "EmergencyStopShootReconciliations"
+)
+
+// Conditions of a ControllerInstallation.
+const (
+	ControllerInstallationValid       ConditionType = "Valid"
+	ControllerInstallationInstalled   ConditionType = "Installed"
+	ControllerInstallationHealthy     ConditionType = "Healthy"
+	ControllerInstallationProgressing ConditionType = "Progressing"
+	ControllerInstallationRequired    ConditionType = "Required"
+)
+
+// Roles of a project's members.
+const (
+	ProjectMemberOwner                 = "owner"
+	ProjectMemberAdmin                 = "admin"
+	ProjectMemberViewer                = "viewer"
+	ProjectMemberUserAccessManager     = "uam"
+	ProjectMemberServiceAccountManager = "serviceaccountmanager"
+	// ProjectMemberExtensionPrefix begins roles that extensions define.
+	ProjectMemberExtensionPrefix = "extension:"
+)
+
+// Names of addresses in the status of a Shoot.
+const (
+	AdvertisedAddressExternal             = "external"
+	AdvertisedAddressInternal             = "internal"
+	AdvertisedAddressUnmanaged            = "unmanaged"
+	AdvertisedAddressWildcardTLSSeedBound = "wildcard-tls-seed-bound"
+	AdvertisedAddressServiceAccountIssuer = "service-account-issuer"
+)
+
+// Users and groups.
+const (
+	// SeedsGroup is the group of all gardenlets.
+	SeedsGroup = "gardener.cloud:system:seeds"
+	// SeedUserNamePrefix, followed by a seed's name, is the user name of its gardenlet.
+	SeedUserNamePrefix = "gardener.cloud:system:seed:"
+	// ShootGroupSystemAdmins is the group, inside a shoot, of operators.
+	ShootGroupSystemAdmins = "gardener.cloud:system:admins"
+	// ShootGroupProjectAdmins is the group, inside a shoot, of its project's admins.
+	ShootGroupProjectAdmins = "gardener.cloud:project:admins"
+	// ShootGroupSystemViewers is the group, inside a shoot, of operators that may only read.
+	ShootGroupSystemViewers = "gardener.cloud:system:viewers"
+	// ShootGroupProjectViewers is the group, inside a shoot, of its project's viewers.
+	ShootGroupProjectViewers = "gardener.cloud:project:viewers"
+	// AdminUserNamePrefix, followed by the caller, is the user name in an admin kubeconfig.
+	AdminUserNamePrefix = "gardener.cloud:admin:"
+	// ViewerUserNamePrefix, followed by the caller, is the user name in a viewer kubeconfig.
+	ViewerUserNamePrefix = "gardener.cloud:viewer:"
+)
+
+// Names of what belongs to a Shoot in the garden: <shoot>.<suffix>.
+const (
+	// ShootProjectConfigMapSuffixCACluster is the suffix of the ConfigMap with the certificates to trust under DataKeyCACert.
+	ShootProjectConfigMapSuffixCACluster = "ca-cluster"
+	// ShootProjectSecretSuffixCAClient is the suffix of the Secret with the CA that signs client certificates.
+	ShootProjectSecretSuffixCAClient = "ca-client"
+	// SecretTypeCAClient is the type of the Secret with the CA that signs client certificates.
+	SecretTypeCAClient = "trellis.garden/ca-client"
+	// DataKeyCACert is the key of certificates in PEM.
+	DataKeyCACert = "ca.crt"
+	// DataKeyCAKey is the key of a CA's private key in PEM.
+	DataKeyCAKey = "ca.key"
+	// DataKeyKubeconfig is the key of a kubeconfig.
+	DataKeyKubeconfig = "kubeconfig"
+)
+
+// ResourceShoots is the resource of a Seed's capacity that counts control planes.
+const ResourceShoots = "shoots"

@@ -1,0 +1,35 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ControllerDeployment says how the controllers of an extension are deployed.
+type ControllerDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Way of deployment: helm.
+	Type string `json:"type"`
+	// Settings for the way of deployment; for helm see HelmControllerDeployment.
+	ProviderConfig runtime.RawExtension `json:"providerConfig"`
+	// Whether pods get a kubeconfig for the garden.
+	// +optional
+	InjectGardenKubeconfig *bool `json:"injectGardenKubeconfig,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ControllerDeploymentList is a list of ControllerDeployment objects.
+type ControllerDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ControllerDeployment `json:"items"`
+}

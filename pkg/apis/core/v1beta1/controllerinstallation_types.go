@@ -1,0 +1,65 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ControllerInstallation is an extension in a seed.
+type ControllerInstallation struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	// +optional
+	Spec ControllerInstallationSpec `json:"spec,omitempty"`
+	// What was observed; written by controllers.
+	// +optional
+	Status ControllerInstallationStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ControllerInstallationList is a list of ControllerInstallation objects.
+type ControllerInstallationList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ControllerInstallation `json:"items"`
+}
+
+// ControllerInstallationSpec is which extension, where.
+type ControllerInstallationSpec struct {
+	// The ControllerRegistration. Immutable.
+	RegistrationRef corev1.ObjectReference `json:"registrationRef"`
+	// The Seed. Immutable.
+	// +optional
+	SeedRef *corev1.ObjectReference `json:"seedRef,omitempty"`
+	// Self-hosted shoot, instead of a seed. Immutable.
+	// +optional
+	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty"`
+	// The ControllerDeployment.
+	// +optional
+	DeploymentRef *corev1.ObjectReference `json:"deploymentRef,omitempty"`
+	// Objects that the extension needs in the garden.
+	// +optional
+	ResourceRefs []corev1.ObjectReference `json:"resourceRefs,omitempty"`
+}
+
+// ControllerInstallationStatus is what was last observed of an installation.
+type ControllerInstallationStatus struct {
+	// Health, one entry per type.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	// State that the extension, not Trellis, understands.
+	// +optional
+	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
+}

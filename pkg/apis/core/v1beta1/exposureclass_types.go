@@ -1,0 +1,42 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ExposureClass is a way to expose control planes.
+type ExposureClass struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Name of the way, as the gardenlet's configuration knows it. Immutable.
+	Handler string `json:"handler"`
+	// Which seeds have it. Immutable.
+	// +optional
+	Scheduling *ExposureClassScheduling `json:"scheduling,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ExposureClassList is a list of ExposureClass objects.
+type ExposureClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ExposureClass `json:"items"`
+}
+
+// ExposureClassScheduling says which seeds have an exposure class.
+type ExposureClassScheduling struct {
+	// Selects seeds.
+	// +optional
+	SeedSelector *SeedSelector `json:"seedSelector,omitempty"`
+	// Taints of seeds that are accepted.
+	// +optional
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+}

@@ -1,0 +1,409 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// Seed is a Kubernetes cluster that hosts control planes of shoots.
+type Seed struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	// +optional
+	Spec SeedSpec `json:"spec,omitempty"`
+	// What was observed; written by controllers.
+	// +optional
+	Status SeedStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// SeedList is a list of Seed objects.
+type SeedList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Seed `json:"items"`
+}
+
+// Backup says where etcds are backed up.
+type Backup struct {
+	// Type of the object store's provider. Immutable.
+	Provider string `json:"provider"`
+	// Settings that the extension, not Trellis, understands.
+	// +optional
+	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
+	// Region of the object store. Immutable.
+	// +optional
+	Region *string `json:"region,omitempty"`
+	// Secret or WorkloadIdentity with the credentials.
+	// +optional
+	CredentialsRef *corev1.ObjectReference `json:"credentialsRef,omitempty"`
+}
+
+// SeedSpec is how a Seed is to be used.
+type SeedSpec struct {
+	// Where etcds of the seed's shoots are backed up; no backups when left out.
+	// +optional
+	Backup *Backup `json:"backup,omitempty"`
+	// Domains of the seed's shoots.
+	DNS SeedDNS `json:"dns"`
+	// Address ranges of the seed.
+	Networks SeedNetworks `json:"networks"`
+	// The infrastructure of the seed.
+	Provider SeedProvider `json:"provider"`
+	// Keep shoots away that do not tolerate them.
+	// +optional
+	Taints []SeedTaint `json:"taints,omitempty"`
+	// What to know about volumes in the seed.
+	// +optional
+	Volume *SeedVolume `json:"volume,omitempty"`
+	// How the seed is run.
+	// +optional
+	Settings *SeedSettings `json:"settings,omitempty"`
+	// How the seed is reached.
+	// +optional
+	Ingress *Ingress `json:"ingress,omitempty"`
+	// Access restrictions that the seed honours.
+	// +optional
+	AccessRestrictions []AccessRestriction `json:"accessRestrictions,omitempty"`
+	// Extensions for the seed itself.
+	// +optional
+	Extensions []Extension `json:"extensions,omitempty"`
+	// Objects that parts of this specification refer to by name.
+	// +optional
+	Resources []NamedResourceReference `json:"resources,omitempty"`
+}
+
+// SeedDNS holds the domains of a seed's shoots.
+type SeedDNS struct {
+	// DNS provider for the ingress domain.
+	// +optional
+	Provider *SeedDNSProvider `json:"provider,omitempty"`
+	// Domain under which components reach the API servers.
+	// +optional
+	Internal *SeedDNSProviderConfig `json:"internal,omitempty"`
+	// Domains that shoots without one of their own get; the first is taken.
+	// +optional
+	Defaults []SeedDNSProviderConfig `json:"defaults,omitempty"`
+}
+
+// SeedDNSProvider is the DNS provider for a seed's ingress domain.
+type SeedDNSProvider struct {
+	// Type of the DNS provider.
+	Type string `json:"type"`
+	// Secret or WorkloadIdentity with the credentials.
+	// +optional
+	CredentialsRef *corev1.ObjectReference `json:"credentialsRef,omitempty"`
+}
+
+// SeedDNSProviderConfig is a domain with its provider.
+type SeedDNSProviderConfig struct {
+	// Type of the DNS provider.
+	Type string `json:"type"`
+	// Domain.
+	Domain string `json:"domain"`
+	// Hosted zone of the domain.
+	// +optional
+	Zone *string `json:"zone,omitempty"`
+	// Secret or WorkloadIdentity with the credentials.
+	CredentialsRef corev1.ObjectReference `json:"credentialsRef"`
+}
+
+// SeedNetworks holds address ranges of a seed in CIDR notation. Immutable.
+type SeedNetworks struct {
+	// Range of node addresses.
+	// +optional
+	Nodes *string `json:"nodes,omitempty"`
+	// Range of pod addresses.
+	Pods string `json:"pods"`
+	// Range of service addresses.
+	Services string `json:"services"`
+	// Ranges for shoots that do not choose their own.
+	// +optional
+	ShootDefaults *ShootNetworks `json:"shootDefaults,omitempty"`
+	// Ranges that control planes must not reach.
+	// +optional
+	BlockCIDRs []string `json:"blockCIDRs,omitempty"`
+	// IP families in order of preference. Defaults to ["IPv4"].
+	// +optional
+	IPFamilies []IPFamily `json:"ipFamilies,omitempty"`
+}
+
+// ShootNetworks holds default ranges for shoots in CIDR notation.
+type ShootNetworks struct {
+	// Range of pod addresses.
+	// +optional
+	Pods *string `json:"pods,omitempty"`
+	// Range of service addresses.
+	// +optional
+	Services *string `json:"services,omitempty"`
+}
+
+// SeedProvider is the infrastructure of a seed.
+type SeedProvider struct {
+	// Type of the infrastructure.
+	Type string `json:"type"`
+	// Settings that the extension, not Trellis, understands.
+	// +optional
+	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
+	// Region of the seed.
+	Region string `json:"region"`
+	// Zones of the seed's nodes.
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+}
+
+// SeedTaint keeps shoots away that do not tolerate it.
+type SeedTaint struct {
+	// Key, such as seed.gardener.cloud/protected.
+	Key string `json:"key"`
+	// Value.
+	// +optional
+	Value *string `json:"value,omitempty"`
+}
+
+// SeedVolume tells what to know about volumes in a seed.
+type SeedVolume struct {
+	// Least size of a volume.
+	// +optional
+	MinimumSize *resource.Quantity `json:"minimumSize,omitempty"`
+	// Storage classes per purpose.
+	// +optional
+	Providers []SeedVolumeProvider `json:"providers,omitempty"`
+}
+
+// SeedVolumeProvider is the storage class for a purpose.
+type SeedVolumeProvider struct {
+	// Purpose of the volume: etcd-main.
+	Purpose string `json:"purpose"`
+	// Name of the provisioner.
+	Name string `json:"name"`
+}
+
+// SeedSettings says how a seed is run.
+type SeedSettings struct {
+	// Capacity kept free so that new control planes start at once.
+	// +optional
+	ExcessCapacityReservation *SeedSettingExcessCapacityReservation `json:"excessCapacityReservation,omitempty"`
+	// Whether the scheduler uses the seed.
+	// +optional
+	Scheduling *SeedSettingScheduling `json:"scheduling,omitempty"`
+	// Settings of services of type LoadBalancer.
+	// +optional
+	LoadBalancerServices *SeedSettingLoadBalancerServices `json:"loadBalancerServices,omitempty"`
+	// Settings of the vertical pod autoscaler.
+	// +optional
+	VerticalPodAutoscaler *SeedSettingVerticalPodAutoscaler `json:"verticalPodAutoscaler,omitempty"`
+	// Settings of the watchdogs of dependencies.
+	// +optional
+	DependencyWatchdog *SeedSettingDependencyWatchdog `json:"dependencyWatchdog,omitempty"`
+	// Whether traffic stays in its zone.
+	// +optional
+	TopologyAwareRouting *SeedSettingTopologyAwareRouting `json:"topologyAwareRouting,omitempty"`
+	// How zones for control planes are chosen.
+	// +optional
+	ZoneSelection *SeedSettingZoneSelection `json:"zoneSelection,omitempty"`
+	// Whether volumes grow by themselves.
+	// +optional
+	PersistentVolumeClaimAutoscaler *SeedSettingPersistentVolumeClaimAutoscaler `json:"persistentVolumeClaimAutoscaler,omitempty"`
+}
+
+// SeedSettingExcessCapacityReservation keeps capacity free.
+type SeedSettingExcessCapacityReservation struct {
+	// Whether capacity is kept free. Defaults to true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// What is kept free. Defaults to 2 CPUs and 6Gi memory.
+	// +optional
+	Configs []SeedSettingExcessCapacityReservationConfig `json:"configs,omitempty"`
+}
+
+// SeedSettingExcessCapacityReservationConfig is one reservation.
+type SeedSettingExcessCapacityReservationConfig struct {
+	// How much.
+	Resources corev1.ResourceList `json:"resources"`
+	// On which nodes.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Taints of nodes that are accepted.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// SeedSettingScheduling says whether the scheduler uses a seed.
+type SeedSettingScheduling struct {
+	// Whether it does. Defaults to true.
+	Visible bool `json:"visible"`
+}
+
+// SeedSettingLoadBalancerServices configures services of type LoadBalancer.
+type SeedSettingLoadBalancerServices struct {
+	// Annotations of the services.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Traffic policy of the services. Defaults to Cluster.
+	// +optional
+	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+	// Settings per zone.
+	// +optional
+	Zones []SeedSettingLoadBalancerServicesZones `json:"zones,omitempty"`
+	// Whether PROXY protocol headers are accepted. Defaults to nil, which is equivalent to not allowing ProxyProtocol.
+	// +optional
+	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty"`
+	// Whether there is one load balancer per zone. Defaults to true.
+	// +optional
+	ZonalIngress *SeedSettingLoadBalancerServicesZonalIngress `json:"zonalIngress,omitempty"`
+	// Load balancer class of the services.
+	// +optional
+	Class *string `json:"class,omitempty"`
+}
+
+// SeedSettingLoadBalancerServicesZones configures services of type LoadBalancer in one zone.
+type SeedSettingLoadBalancerServicesZones struct {
+	// Name of the zone.
+	Name string `json:"name"`
+	// Annotations of the services.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Traffic policy of the services. Defaults to Cluster.
+	// +optional
+	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+	// Whether PROXY protocol headers are accepted. Defaults to nil, which is equivalent to not allowing ProxyProtocol.
+	// +optional
+	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty"`
+}
+
+// LoadBalancerServicesProxyProtocol says whether PROXY protocol headers are accepted.
+type LoadBalancerServicesProxyProtocol struct {
+	// Whether they are, beside connections without a header. Defaults to false.
+	Allowed bool `json:"allowed"`
+}
+
+// SeedSettingLoadBalancerServicesZonalIngress says whether there is one load balancer per zone.
+type SeedSettingLoadBalancerServicesZonalIngress struct {
+	// Whether there is. Defaults to true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// SeedSettingVerticalPodAutoscaler configures the vertical pod autoscaler of a seed.
+type SeedSettingVerticalPodAutoscaler struct {
+	// Whether it is installed. Defaults to true.
+	Enabled bool `json:"enabled"`
+	// Feature gates to turn on or off.
+	// +optional
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+	// Most that is recommended for a container. Defaults to nil (no maximum).
+	// +optional
+	MaxAllowed corev1.ResourceList `json:"maxAllowed,omitempty"`
+}
+
+// SeedSettingDependencyWatchdog configures the watchdogs of dependencies.
+type SeedSettingDependencyWatchdog struct {
+	// Restarts pods that wait for something that is back.
+	// +optional
+	Weeder *SeedSettingDependencyWatchdogWeeder `json:"weeder,omitempty"`
+	// Scales controllers down while nodes cannot be reached.
+	// +optional
+	Prober *SeedSettingDependencyWatchdogProber `json:"prober,omitempty"`
+}
+
+// SeedSettingDependencyWatchdogWeeder configures the restarts of waiting pods.
+type SeedSettingDependencyWatchdogWeeder struct {
+	// Whether it runs. Defaults to true.
+	Enabled bool `json:"enabled"`
+}
+
+// SeedSettingDependencyWatchdogProber configures the scale-down while nodes cannot be reached.
+type SeedSettingDependencyWatchdogProber struct {
+	// Whether it runs. Defaults to true.
+	Enabled bool `json:"enabled"`
+}
+
+// SeedSettingTopologyAwareRouting says whether traffic stays in its zone.
+type SeedSettingTopologyAwareRouting struct {
+	// Whether it does. Defaults to false.
+	Enabled bool `json:"enabled"`
+}
+
+// SeedSettingZoneSelection says how zones for control planes are chosen.
+type SeedSettingZoneSelection struct {
+	// Whether a wished zone is a must.
+	Mode ZoneSelectionMode `json:"mode"`
+}
+
+// ZoneSelectionMode is whether a wished zone is a must.
+type ZoneSelectionMode string
+
+const (
+	// ZoneSelectionModePrefer takes the wished zone where possible.
+	ZoneSelectionModePrefer ZoneSelectionMode = "Prefer"
+	// ZoneSelectionModeEnforce takes no other zone.
+	ZoneSelectionModeEnforce ZoneSelectionMode = "Enforce"
+)
+
+// SeedSettingPersistentVolumeClaimAutoscaler says whether volumes grow by themselves.
+type SeedSettingPersistentVolumeClaimAutoscaler struct {
+	// Whether they do. Defaults to false.
+	Enabled bool `json:"enabled"`
+}
+
+// Ingress says how a seed is reached.
+type Ingress struct {
+	// Domain of the seed's own endpoints. Immutable.
+	Domain string `json:"domain"`
+	// The ingress controller.
+	Controller IngressController `json:"controller"`
+}
+
+// IngressController names an ingress controller.
+type IngressController struct {
+	// Kind of the controller: nginx.
+	Kind string `json:"kind"`
+	// Settings that the extension, not Trellis, understands.
+	// +optional
+	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
+}
+
+// SeedStatus is what was last observed of a Seed.
+type SeedStatus struct {
+	// The gardenlet that worked last on the object.
+	// +optional
+	Gardener *Gardener `json:"gardener,omitempty"`
+	// Version of the seed's Kubernetes.
+	// +optional
+	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
+	// Health, one entry per type.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	// Generation of the specification that was last worked on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Identity that is unique in all landscapes. Immutable once set.
+	// +optional
+	ClusterIdentity *string `json:"clusterIdentity,omitempty"`
+	// Resources of the seed; "shoots" is how many control planes it can host.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Capacity less what is reserved. Defaults to Capacity.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// When the gardenlet's client certificate expires.
+	// +optional
+	ClientCertificateExpirationTimestamp *metav1.Time `json:"clientCertificateExpirationTimestamp,omitempty"`
+	// What was done last, or is being done.
+	// +optional
+	LastOperation *LastOperation `json:"lastOperation,omitempty"`
+}

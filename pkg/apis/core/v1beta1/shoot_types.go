@@ -1,0 +1,442 @@
+package v1beta1
+
+import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// Shoot is a Kubernetes cluster for a user: a control plane in a seed and, unless it is workerless, machines in the
+// user's infrastructure.
+type Shoot struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	// +optional
+	Spec ShootSpec `json:"spec,omitempty"`
+	// What was observed; written by controllers.
+	// +optional
+	Status ShootStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ShootList is a list of Shoot objects.
+type ShootList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Shoot `json:"items"`
+}
+
+// ShootSpec is what the owner of a Shoot asks for.
+type ShootSpec struct {
+	// Components that used to be installed on demand.
+	//
+	// Deprecated: forbidden from Kubernetes 1.35 on; install what you need with a tool of your choice.
+	// +optional
+	Addons *Addons `json:"addons,omitempty"`
+	// Name of a CloudProfile; kept equal to cloudProfile for older clients.
+	//
+	// Deprecated: use cloudProfile; forbidden from Kubernetes 1.34 on.
+	// +optional
+	CloudProfileName *string `json:"cloudProfileName,omitempty"`
+	// Domain of the cluster and the DNS providers that serve it.
+	// +optional
+	DNS *DNS `json:"dns,omitempty"`
+	// Extensions that are asked for beyond those every cluster gets.
+	// +optional
+	Extensions []Extension `json:"extensions,omitempty"`
+	// Whether, and when, the cluster sleeps.
+	// +optional
+	Hibernation *Hibernation `json:"hibernation,omitempty"`
+	// Version and settings of the Kubernetes components.
+	Kubernetes Kubernetes `json:"kubernetes"`
+	// Address ranges of the cluster and its network plugin. Required unless the cluster is workerless.
+	// +optional
+	Networking *Networking `json:"networking,omitempty"`
+	// When the cluster may be changed without its owner asking, and what is updated then.
+	// +optional
+	Maintenance *Maintenance `json:"maintenance,omitempty"`
+	// Who is told about alerts.
+	// +optional
+	Monitoring *Monitoring `json:"monitoring,omitempty"`
+	// The infrastructure, and the machines in it.
+	Provider Provider `json:"provider"`
+	// What the cluster is for.
+	// +optional
+	Purpose *ShootPurpose `json:"purpose,omitempty"`
+	// Name of a region in the CloudProfile. Immutable.
+	Region string `json:"region"`
+	// Name of the SecretBinding with the credentials for the infrastructure. Immutable.
+	//
+	// Deprecated: use credentialsBindingName; forbidden from Kubernetes 1.34 on.
+	// +optional
+	SecretBindingName *string `json:"secretBindingName,omitempty"`
+	// Name of the seed that runs the control plane. Set through the binding subresource only.
+	// +optional
+	SeedName *string `json:"seedName,omitempty"`
+	// Narrows the seeds that the scheduler may choose.
+	// +optional
+	SeedSelector *SeedSelector `json:"seedSelector,omitempty"`
+	// Objects in the shoot's namespace that parts of this specification refer to by name.
+	// +optional
+	Resources []NamedResourceReference `json:"resources,omitempty"`
+	// Taints of seeds that this cluster accepts.
+	// +optional
+	Tolerations []Toleration `json:"tolerations,omitempty"`
+	// Name of the ExposureClass that says how the control plane is exposed. Immutable.
+	// +optional
+	ExposureClassName *string `json:"exposureClassName,omitempty"`
+	// Settings of components that run in kube-system of the cluster.
+	// +optional
+	SystemComponents *SystemComponents `json:"systemComponents,omitempty"`
+	// Availability of the control plane.
+	// +optional
+	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
+	// Name of the scheduler that assigns the seed. Immutable.
+	// +optional
+	SchedulerName *string `json:"schedulerName,omitempty"`
+	// The CloudProfile or NamespacedCloudProfile that says what can be ordered.
+	// +optional
+	CloudProfile *CloudProfileReference `json:"cloudProfile,omitempty"`
+	// Name of the CredentialsBinding with the credentials for the infrastructure. Cannot be unset.
+	// +optional
+	CredentialsBindingName *string `json:"credentialsBindingName,omitempty"`
+	// Access restrictions that the region has to honour.
+	// +optional
+	AccessRestrictions []AccessRestrictionWithOptions `json:"accessRestrictions,omitempty"`
+}
+
+// ShootPurpose is what a cluster is for.
+type ShootPurpose string
+
+const (
+	// ShootPurposeEvaluation is trying things out.
+	ShootPurposeEvaluation ShootPurpose = "evaluation"
+	// ShootPurposeTesting is tests.
+	ShootPurposeTesting ShootPurpose = "testing"
+	// ShootPurposeDevelopment is development.
+	ShootPurposeDevelopment ShootPurpose = "development"
+	// ShootPurposeProduction is production.
+	ShootPurposeProduction ShootPurpose = "production"
+	// ShootPurposeInfrastructure is serving other clusters; only in the garden namespace.
+	ShootPurposeInfrastructure ShootPurpose = "infrastructure"
+)
+
+// Addons lists components that used to be installed on demand.
+type Addons struct {
+	// Settings of the Kubernetes dashboard.
+	// +optional
+	KubernetesDashboard *KubernetesDashboard `json:"kubernetesDashboard,omitempty"`
+	// Settings of the nginx ingress controller.
+	// +optional
+	NginxIngress *NginxIngress `json:"nginxIngress,omitempty"`
+}
+
+// KubernetesDashboard configures the Kubernetes dashboard.
+type KubernetesDashboard struct {
+	Addon `json:",inline"`
+	// How users log in: token.
+	// +optional
+	AuthenticationMode *string `json:"authenticationMode,omitempty"`
+}
+
+// NginxIngress configures the nginx ingress controller.
+type NginxIngress struct {
+	Addon `json:",inline"`
+	// Ranges in CIDR notation that may reach the load balancer.
+	// +optional
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
+	// Entries of the controller's ConfigMap.
+	// +optional
+	Config map[string]string `json:"config,omitempty"`
+	// Traffic policy of the load balancer's service. Defaults to Cluster.
+	// +optional
+	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty"`
+}
+
+// DNS names the domain of a shoot and who serves it.
+type DNS struct {
+	// External domain of the cluster, under which its API server is api.<domain>. Immutable once set; defaulted from the
+	// seed's default domains.
+	// +optional
+	Domain *string `json:"domain,omitempty"`
+	// DNS providers that serve the domain when it is not a default domain.
+	//
+	// Deprecated: configure further providers through an extension.
+	// +optional
+	Providers []DNSProvider `json:"providers,omitempty"`
+}
+
+// DNSProvider says who serves which domains with what credentials.
+type DNSProvider struct {
+	// Domains that this provider serves.
+	//
+	// Deprecated: kept for compatibility; do not use it in new objects.
+	// +optional
+	Domains *DNSIncludeExclude `json:"domains,omitempty"`
+	// Whether this provider serves the cluster's own domain.
+	//
+	// Deprecated: kept for compatibility; do not use it in new objects.
+	// +optional
+	Primary *bool `json:"primary,omitempty"`
+	// Name of a Secret in the shoot's namespace with the provider's credentials.
+	//
+	// Deprecated: use credentialsRef; forbidden from Kubernetes 1.35 on.
+	// +optional
+	SecretName *string `json:"secretName,omitempty"`
+	// Type of the DNS provider, such as aws-route53. "unmanaged" turns DNS records off.
+	// +optional
+	Type *string `json:"type,omitempty"`
+	// Hosted zones that this provider serves.
+	//
+	// Deprecated: kept for compatibility; do not use it in new objects.
+	// +optional
+	Zones *DNSIncludeExclude `json:"zones,omitempty"`
+	// Name of an entry of the shoot's resources that holds the credentials.
+	// +optional
+	CredentialsRef *autoscalingv1.CrossVersionObjectReference `json:"credentialsRef,omitempty"`
+}
+
+// DNSIncludeExclude is a set given by what is in and what is out of it.
+type DNSIncludeExclude struct {
+	// Members.
+	// +optional
+	Include []string `json:"include,omitempty"`
+	// What is taken out again.
+	// +optional
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// Hibernation says whether and when a cluster sleeps: no machines and no control plane run, state is kept.
+type Hibernation struct {
+	// Whether the cluster is to sleep now. Schedules flip this field.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// When to fall asleep and to wake up.
+	// +optional
+	Schedules []HibernationSchedule `json:"schedules,omitempty"`
+}
+
+// HibernationSchedule is a pair of cron expressions; at least one of them is set.
+type HibernationSchedule struct {
+	// When to fall asleep, as a cron expression of five fields.
+	// +optional
+	Start *string `json:"start,omitempty"`
+	// When to wake up, as a cron expression of five fields.
+	// +optional
+	End *string `json:"end,omitempty"`
+	// Time zone of start and end, as in the IANA database. Defaults to UTC.
+	// +optional
+	Location *string `json:"location,omitempty"`
+}
+
+// Networking holds address ranges and the network plugin.
+type Networking struct {
+	// Type of the Network extension, such as flannel. Immutable.
+	// +optional
+	Type *string `json:"type,omitempty"`
+	// Settings that the extension, not Trellis, understands.
+	// +optional
+	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
+	// Range of pod addresses in CIDR notation. Immutable.
+	// +optional
+	Pods *string `json:"pods,omitempty"`
+	// Range of node addresses in CIDR notation. Immutable once set.
+	// +optional
+	Nodes *string `json:"nodes,omitempty"`
+	// Range of service addresses in CIDR notation. Immutable.
+	// +optional
+	Services *string `json:"services,omitempty"`
+	// IP families in order of preference. Defaults to ["IPv4"].
+	// +optional
+	IPFamilies []IPFamily `json:"ipFamilies,omitempty"`
+}
+
+// Maintenance says when and how a cluster is maintained.
+type Maintenance struct {
+	// What is updated automatically.
+	// +optional
+	AutoUpdate *MaintenanceAutoUpdate `json:"autoUpdate,omitempty"`
+	// Daily time window for maintenance. Defaults to one hour at a time of night that depends on the cluster.
+	// +optional
+	TimeWindow *MaintenanceTimeWindow `json:"timeWindow,omitempty"`
+	// Whether changes of the specification wait for the time window. Defaults to false.
+	// +optional
+	ConfineSpecUpdateRollout *bool `json:"confineSpecUpdateRollout,omitempty"`
+	// What credentials are rotated automatically.
+	// +optional
+	AutoRotation *MaintenanceAutoRotation `json:"autoRotation,omitempty"`
+}
+
+// MaintenanceAutoUpdate says what is updated automatically.
+type MaintenanceAutoUpdate struct {
+	// Whether Kubernetes is updated to the newest patch, and to the next minor version when its own expires. Defaults to
+	// true.
+	KubernetesVersion bool `json:"kubernetesVersion"`
+	// Whether machine images are updated. Defaults to true.
+	// +optional
+	MachineImageVersion *bool `json:"machineImageVersion,omitempty"`
+}
+
+// MaintenanceTimeWindow is a daily time window of 30 minutes to 6 hours.
+type MaintenanceTimeWindow struct {
+	// Begin as HHMMSS+hhmm, such as 220000+0100.
+	Begin string `json:"begin"`
+	// End as HHMMSS+hhmm.
+	End string `json:"end"`
+}
+
+// MaintenanceAutoRotation says what is rotated automatically.
+type MaintenanceAutoRotation struct {
+	// Periods per kind of credential.
+	// +optional
+	Credentials *MaintenanceCredentialsAutoRotation `json:"credentials,omitempty"`
+}
+
+// MaintenanceCredentialsAutoRotation says how often credentials are rotated.
+type MaintenanceCredentialsAutoRotation struct {
+	// Passwords of the monitoring.
+	// +optional
+	Observability *MaintenanceRotationConfig `json:"observability,omitempty"`
+	// SSH key of the machines.
+	// +optional
+	SSHKeypair *MaintenanceRotationConfig `json:"sshKeypair,omitempty"`
+	// Key for encryption at rest.
+	// +optional
+	ETCDEncryptionKey *MaintenanceRotationConfig `json:"etcdEncryptionKey,omitempty"`
+}
+
+// MaintenanceRotationConfig says how often something is rotated.
+type MaintenanceRotationConfig struct {
+	// Period, 30m to 90 days; 0 turns automatic rotation off. Defaults to 7 days.
+	// +optional
+	RotationPeriod *metav1.Duration `json:"rotationPeriod,omitempty"`
+}
+
+// Monitoring configures monitoring.
+type Monitoring struct {
+	// Who is told about alerts.
+	// +optional
+	Alerting *Alerting `json:"alerting,omitempty"`
+}
+
+// Alerting says who is told about alerts.
+type Alerting struct {
+	// E-mail addresses.
+	// +optional
+	EmailReceivers []string `json:"emailReceivers,omitempty"`
+}
+
+// SystemComponents configures components in kube-system of a cluster.
+type SystemComponents struct {
+	// Settings of CoreDNS.
+	// +optional
+	CoreDNS *CoreDNS `json:"coreDNS,omitempty"`
+	// Settings of the DNS cache on nodes.
+	// +optional
+	NodeLocalDNS *NodeLocalDNS `json:"nodeLocalDNS,omitempty"`
+}
+
+// CoreDNS configures CoreDNS.
+type CoreDNS struct {
+	// How it scales.
+	// +optional
+	Autoscaling *CoreDNSAutoscaling `json:"autoscaling,omitempty"`
+	// Names to answer without going upstream.
+	// +optional
+	Rewriting *CoreDNSRewriting `json:"rewriting,omitempty"`
+}
+
+// CoreDNSAutoscaling says how CoreDNS scales.
+type CoreDNSAutoscaling struct {
+	// Horizontal or by the size of the cluster. Defaults to horizontal.
+	Mode CoreDNSAutoscalingMode `json:"mode"`
+}
+
+// CoreDNSAutoscalingMode is how CoreDNS scales.
+type CoreDNSAutoscalingMode string
+
+const (
+	// CoreDNSAutoscalingModeHorizontal scales by CPU usage.
+	CoreDNSAutoscalingModeHorizontal CoreDNSAutoscalingMode = "horizontal"
+	// CoreDNSAutoscalingModeClusterProportional scales by the number of nodes and cores.
+	CoreDNSAutoscalingModeClusterProportional CoreDNSAutoscalingMode = "cluster-proportional"
+)
+
+// CoreDNSRewriting shortens look-ups.
+type CoreDNSRewriting struct {
+	// Suffixes of names for which the search path is not followed.
+	// +optional
+	CommonSuffixes []string `json:"commonSuffixes,omitempty"`
+}
+
+// NodeLocalDNS configures the DNS cache on nodes.
+type NodeLocalDNS struct {
+	// Whether it runs.
+	Enabled bool `json:"enabled"`
+	// Whether CoreDNS is asked by TCP. Defaults to true.
+	// +optional
+	ForceTCPToClusterDNS *bool `json:"forceTCPToClusterDNS,omitempty"`
+	// Whether upstream servers are asked by TCP. Defaults to true.
+	// +optional
+	ForceTCPToUpstreamDNS *bool `json:"forceTCPToUpstreamDNS,omitempty"`
+	// Whether all look-ups go through CoreDNS. Defaults to false.
+	// +optional
+	DisableForwardToUpstreamDNS *bool `json:"disableForwardToUpstreamDNS,omitempty"`
+}
+
+// ControlPlane says how available a control plane is.
+type ControlPlane struct {
+	// Failures to tolerate.
+	// +optional
+	HighAvailability *HighAvailability `json:"highAvailability,omitempty"`
+	// Zones of the seed in which the control plane runs.
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+}
+
+// HighAvailability says what failures are tolerated.
+type HighAvailability struct {
+	// The largest failure that is tolerated.
+	FailureTolerance FailureTolerance `json:"failureTolerance"`
+}
+
+// FailureTolerance is a failure that is tolerated.
+type FailureTolerance struct {
+	// What may fail. Immutable once set.
+	Type FailureToleranceType `json:"type"`
+}
+
+// FailureToleranceType is what may fail.
+type FailureToleranceType string
+
+const (
+	// FailureToleranceTypeNode is a node of the seed.
+	FailureToleranceTypeNode FailureToleranceType = "node"
+	// FailureToleranceTypeZone is a zone of the seed.
+	FailureToleranceTypeZone FailureToleranceType = "zone"
+)
+
+// AccessRestrictionWithOptions is an access restriction with settings.
+type AccessRestrictionWithOptions struct {
+	// Name of the restriction.
+	Name string `json:"name"`
+	// Settings of the restriction.
+	// +optional
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// Addon is what all addons have in common.
+type Addon struct {
+	// Whether the addon is installed.
+	Enabled bool `json:"enabled"`
+}

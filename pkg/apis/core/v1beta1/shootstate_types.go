@@ -1,0 +1,83 @@
+package v1beta1
+
+import (
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ShootState holds what is needed to restore a control plane in another seed.
+type ShootState struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	// +optional
+	Spec ShootStateSpec `json:"spec,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ShootStateList is a list of ShootState objects.
+type ShootStateList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ShootState `json:"items"`
+}
+
+// ShootStateSpec is that state.
+type ShootStateSpec struct {
+	// State of Trellis itself, such as certificates.
+	// +optional
+	Gardener []GardenerResourceData `json:"gardener,omitempty"`
+	// State of extensions.
+	// +optional
+	Extensions []ExtensionResourceState `json:"extensions,omitempty"`
+	// Objects that they refer to.
+	// +optional
+	Resources []ResourceData `json:"resources,omitempty"`
+}
+
+// GardenerResourceData is a part of Trellis' own state.
+type GardenerResourceData struct {
+	// Name of the part.
+	Name string `json:"name"`
+	// Type: secret or machine-state.
+	Type string `json:"type"`
+	// The state.
+	Data runtime.RawExtension `json:"data"`
+	// Labels of the object it comes from.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// ExtensionResourceState is the state of an extension object.
+type ExtensionResourceState struct {
+	// Kind of the object.
+	Kind string `json:"kind"`
+	// Name of the object.
+	// +optional
+	Name *string `json:"name,omitempty"`
+	// Purpose of the object.
+	// +optional
+	Purpose *string `json:"purpose,omitempty"`
+	// The state.
+	// +optional
+	State *runtime.RawExtension `json:"state,omitempty"`
+	// Objects that the state refers to.
+	// +optional
+	Resources []NamedResourceReference `json:"resources,omitempty"`
+}
+
+// ResourceData is a copy of an object.
+type ResourceData struct {
+	autoscalingv1.CrossVersionObjectReference `json:",inline"`
+	// The object.
+	Data runtime.RawExtension `json:"data"`
+}

@@ -1,0 +1,34 @@
+package v1alpha1
+
+// Kinds, as ControllerRegistrations name them.
+const (
+	BackupBucketResource          = "BackupBucket"
+	BackupEntryResource           = "BackupEntry"
+	BastionResource               = "Bastion"
+	ClusterResource               = "Cluster"
+	ContainerRuntimeResource      = "ContainerRuntime"
+	ControlPlaneResource          = "ControlPlane"
+	DNSRecordResource             = "DNSRecord"
+	ExtensionResource             = "Extension"
+	InfrastructureResource        = "Infrastructure"
+	NetworkResource               = "Network"
+	OperatingSystemConfigResource = "OperatingSystemConfig"
+	WorkerResource                = "Worker"
+)
+
+const (
+	// FinalizerPrefix begins the finalizers of extensions.
+	FinalizerPrefix = "extensions.gardener.cloud/"
+	// OperatingSystemConfigSecretDataKey is the key of user data in the Secret of an OperatingSystemConfig.
+	OperatingSystemConfigSecretDataKey = "cloud_config"
+	// OperatingSystemConfigDefaultFilePermission is the mode of files that have none.
+	OperatingSystemConfigDefaultFilePermission uint32 = 0o644
+	// BootstrapTokenPlaceholder stands in user data for the token with which a machine joins; machine-controller-manager replaces it.
+	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
+	// MachineNamePlaceholder stands in user data for the name of the machine; machine-controller-manager replaces it.
+	MachineNamePlaceholder = "<<MACHINE_NAME>>"
+	// HeartbeatLeaseName is the name of the Lease that a running extension renews in its namespace.
+	HeartbeatLeaseName = "gardener-extension-heartbeat"
+	// DefaultDNSRecordTTL is the time to live of DNS records that have none, in seconds.
+	DefaultDNSRecordTTL int64 = 120
+)

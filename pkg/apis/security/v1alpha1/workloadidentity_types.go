@@ -1,0 +1,56 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// WorkloadIdentity is an identity for which the garden issues tokens that an infrastructure trusts.
+type WorkloadIdentity struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	Spec WorkloadIdentitySpec `json:"spec"`
+	// What was observed; written by controllers.
+	// +optional
+	Status WorkloadIdentityStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// WorkloadIdentityList is a list of WorkloadIdentity objects.
+type WorkloadIdentityList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []WorkloadIdentity `json:"items"`
+}
+
+// WorkloadIdentitySpec is for whom tokens are issued.
+type WorkloadIdentitySpec struct {
+	// Audiences of the tokens.
+	Audiences []string `json:"audiences"`
+	// System that trusts the tokens.
+	TargetSystem TargetSystem `json:"targetSystem"`
+}
+
+// TargetSystem is a system that trusts tokens.
+type TargetSystem struct {
+	// Type of the system. Immutable.
+	Type string `json:"type"`
+	// Settings that the extension, not Trellis, understands.
+	// +optional
+	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
+}
+
+// WorkloadIdentityStatus tells the identity.
+type WorkloadIdentityStatus struct {
+	// Subject of the tokens. Immutable.
+	Sub string `json:"sub"`
+}
