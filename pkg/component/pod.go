@@ -101,4 +101,3 @@ func HTTPProbe(scheme corev1.URIScheme, path string, port, periodSeconds, failur
 		FailureThreshold: failureThreshold,
 	}
 }
-

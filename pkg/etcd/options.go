@@ -1,0 +1,142 @@
+// Package etcd is etcd-steward: it runs one etcd member in process and looks after its data. Before etcd starts, the data
+// directory is verified and, when it is lost, damaged or older than the newest backup, restored. While etcd runs,
+// snapshots are taken and pruned, fragmented space is given back, and an exhausted quota is cured where that is possible.
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// DataLossPolicy says what happens when the data directory is damaged and no backup can replace it.
+type DataLossPolicy string
+
+// The policies.
+const (
+	// Fail refuses to start, so that a person can look at the data.
+	Fail DataLossPolicy = "fail"
+	// StartEmpty keeps the damaged data aside and starts with none; right for events only.
+	StartEmpty DataLossPolicy = "start-empty"
+)
+
+// Options of a steward. DefaultOptions gives the defaults.
+type Options struct {
+	// Name of the member.
+	Name string
+	// DataDir is etcd's data directory.
+	DataDir string
+	// ListenClientURL is where clients are served; AdvertiseClientURL what they are told (default the same).
+	ListenClientURL    string
+	AdvertiseClientURL string
+	// ListenPeerURL is where peers would be served. A single member has none, so it stays on loopback.
+	ListenPeerURL string
+	// CertFile, KeyFile and TrustedCAFile secure the client URL; with TrustedCAFile, clients must present a certificate.
+	CertFile      string
+	KeyFile       string
+	TrustedCAFile string
+	// HealthAddress serves /livez, /readyz and /metrics over plain HTTP.
+	HealthAddress string
+
+	// BackupDir holds snapshots; empty turns backups off.
+	BackupDir string
+	// SnapshotPeriod is the time between full snapshots; none is taken when nothing has changed.
+	SnapshotPeriod time.Duration
+	// SnapshotRetention is how many full snapshots are kept.
+	SnapshotRetention int
+	// OnDataLoss says what to do with damaged data that no backup can replace.
+	OnDataLoss DataLossPolicy
+
+	// QuotaBackendBytes limits the size of the database.
+	QuotaBackendBytes int64
+	// AutoCompactionMode and AutoCompactionRetention are etcd's. kube-apiserver compacts by itself; this is the net
+	// below it.
+	AutoCompactionMode      string
+	AutoCompactionRetention string
+	// DefragmentationPeriod is how often fragmentation is looked at; 0 turns it off.
+	DefragmentationPeriod time.Duration
+	// LogLevel of etcd: debug, info, warn or error.
+	LogLevel string
+}
+
+// DefaultOptions returns the defaults.
+func DefaultOptions() Options {
+	return Options{
+		Name:                    "etcd",
+		DataDir:                 "/var/etcd/data",
+		ListenClientURL:         "http://127.0.0.1:2379",
+		ListenPeerURL:           "http://127.0.0.1:2380",
+		HealthAddress:           ":8080",
+		SnapshotPeriod:          time.Hour,
+		SnapshotRetention:       24,
+		OnDataLoss:              Fail,
+		QuotaBackendBytes:       8 << 30,
+		AutoCompactionMode:      "periodic",
+		AutoCompactionRetention: "30m",
+		DefragmentationPeriod:   12 * time.Hour,
+		LogLevel:                "warn",
+	}
+}
+
+// AddFlags binds the options to flags.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Name, "name", o.Name, "name of the member")
+	flags.StringVar(&o.DataDir, "data-dir", o.DataDir, "data directory of etcd")
+	flags.StringVar(&o.ListenClientURL, "listen-client-urls", o.ListenClientURL, "URL to serve clients on")
+	flags.StringVar(&o.AdvertiseClientURL, "advertise-client-urls", o.AdvertiseClientURL, "URL that clients are told (default: the one that is listened on)")
+	flags.StringVar(&o.ListenPeerURL, "listen-peer-urls", o.ListenPeerURL, "URL to serve peers on; a single member has none")
+	flags.StringVar(&o.CertFile, "cert-file", o.CertFile, "server certificate (PEM)")
+	flags.StringVar(&o.KeyFile, "key-file", o.KeyFile, "key of the server certificate (PEM)")
+	flags.StringVar(&o.TrustedCAFile, "trusted-ca-file", o.TrustedCAFile, "CA bundle; clients must present a certificate that it verifies")
+	flags.StringVar(&o.HealthAddress, "health-address", o.HealthAddress, "address of /livez, /readyz and /metrics (plain HTTP)")
+	flags.StringVar(&o.BackupDir, "backup-dir", o.BackupDir, "directory for snapshots; empty: no backups, nothing can be restored")
+	flags.DurationVar(&o.SnapshotPeriod, "snapshot-period", o.SnapshotPeriod, "time between full snapshots")
+	flags.IntVar(&o.SnapshotRetention, "snapshot-retention", o.SnapshotRetention, "number of full snapshots to keep")
+	flags.StringVar((*string)(&o.OnDataLoss), "on-data-loss", string(o.OnDataLoss), `what to do when the data is damaged and there is no backup: "fail" or "start-empty"`)
+	flags.Int64Var(&o.QuotaBackendBytes, "quota-backend-bytes", o.QuotaBackendBytes, "limit of the database's size")
+	flags.StringVar(&o.AutoCompactionMode, "auto-compaction-mode", o.AutoCompactionMode, `"periodic" or "revision"`)
+	flags.StringVar(&o.AutoCompactionRetention, "auto-compaction-retention", o.AutoCompactionRetention, "history to keep: a duration or a number of revisions; 0 turns compaction off")
+	flags.DurationVar(&o.DefragmentationPeriod, "defragmentation-period", o.DefragmentationPeriod, "how often to give back fragmented space; 0 turns it off")
+	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "log level of etcd: debug, info, warn, error")
+}
+
+// Validate returns every mistake in the options.
+func (o *Options) Validate() error {
+	var all []error
+	if o.Name == "" {
+		all = append(all, errors.New("--name must be set"))
+	}
+	if o.DataDir == "" {
+		all = append(all, errors.New("--data-dir must be set"))
+	}
+	for flag, value := range map[string]string{
+		"--listen-client-urls": o.ListenClientURL, "--advertise-client-urls": o.advertised(), "--listen-peer-urls": o.ListenPeerURL,
+	} {
+		if u, err := url.Parse(value); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			all = append(all, fmt.Errorf("%s: %q is not a URL such as https://0.0.0.0:2379", flag, value))
+		}
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		all = append(all, errors.New("--cert-file and --key-file must be set together"))
+	}
+	if o.TrustedCAFile != "" && o.CertFile == "" {
+		all = append(all, errors.New("--trusted-ca-file needs --cert-file and --key-file"))
+	}
+	if o.OnDataLoss != Fail && o.OnDataLoss != StartEmpty {
+		all = append(all, fmt.Errorf("--on-data-loss: %q is neither %q nor %q", o.OnDataLoss, Fail, StartEmpty))
+	}
+	if o.BackupDir != "" && (o.SnapshotPeriod <= 0 || o.SnapshotRetention < 1) {
+		all = append(all, errors.New("--snapshot-period must be positive and --snapshot-retention at least 1"))
+	}
+	return errors.Join(all...)
+}
+
+func (o *Options) advertised() string {
+	if o.AdvertiseClientURL != "" {
+		return o.AdvertiseClientURL
+	}
+	return o.ListenClientURL
+}

@@ -1,0 +1,143 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+)
+
+// advertisedPeerURL is the only member's address in the membership; nobody connects to it.
+const advertisedPeerURL = "http://127.0.0.1:2380"
+
+// revisionBump is added to the revision on restoring: caches of clients, which may have seen later revisions than
+// the backup holds, then start over instead of believing that nothing happened.
+const revisionBump = 1_000_000_000
+
+// prepare makes the data directory fit for a start: nothing to do for a fresh or an orderly stopped one; after a
+// crash it is verified; when the data is lost or damaged, it is restored.
+func (s *Steward) prepare(ctx context.Context) error {
+	if err := os.MkdirAll(s.options.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if err := s.removeUnfinishedRestore(); err != nil {
+		return err
+	}
+	if !hasData(s.options.DataDir) {
+		return s.prepareEmpty(ctx)
+	}
+	marker := filepath.Join(s.options.DataDir, cleanMarker)
+	if _, err := os.Stat(marker); err == nil {
+		return os.Remove(marker)
+	}
+	s.health.set(phaseVerifying)
+	s.log.Info("etcd was not stopped in order, verifying its data")
+	err := verifyInProcess(ctx, s.options.DataDir)
+	var damage *damageError
+	if errors.As(err, &damage) {
+		return s.replaceData(ctx, "damaged", damage)
+	}
+	if err != nil {
+		return fmt.Errorf("verifying the data: %w", err)
+	}
+	return nil
+}
+
+func (s *Steward) prepareEmpty(ctx context.Context) error {
+	snapshots, err := ListSnapshots(s.options.BackupDir)
+	if err != nil || len(snapshots) == 0 {
+		return err
+	}
+	s.log.Error("THE DATA IS GONE although there are backups; restoring", zap.String("dataDir", s.options.DataDir))
+	return s.restoreNewest(ctx, snapshots)
+}
+
+// replaceData moves unusable data aside and restores the newest backup that is intact.
+func (s *Steward) replaceData(ctx context.Context, kind string, reason error) error {
+	snapshots, err := ListSnapshots(s.options.BackupDir)
+	if err != nil {
+		return err
+	}
+	if len(snapshots) == 0 && s.options.OnDataLoss == Fail {
+		return fmt.Errorf("the data in %s is %s (%w) and there is no backup in %q; restore one there, or start once with --on-data-loss=%s to give the data up",
+			s.options.DataDir, kind, reason, s.options.BackupDir, StartEmpty)
+	}
+	aside := filepath.Join(s.options.DataDir, fmt.Sprintf("%s-%s", kind, time.Now().UTC().Format("20060102T150405Z")))
+	s.log.Error("THE DATA IS UNUSABLE; keeping it aside", zap.String("kind", kind), zap.Error(reason), zap.String("movedTo", aside))
+	if err := s.keepOnlyLatestAside(kind); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(s.options.DataDir, memberDir), aside); err != nil {
+		return err
+	}
+	if len(snapshots) == 0 {
+		s.log.Error("STARTING EMPTY: there is no backup and the policy allows it")
+		return nil
+	}
+	return s.restoreNewest(ctx, snapshots)
+}
+
+// keepOnlyLatestAside makes room: one copy of unusable data is for people to look at, more would fill the volume.
+func (s *Steward) keepOnlyLatestAside(kind string) error {
+	earlier, err := filepath.Glob(filepath.Join(s.options.DataDir, kind+"-*"))
+	for _, path := range earlier {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
+
+func (s *Steward) restoreNewest(ctx context.Context, snapshots []Snapshot) error {
+	s.health.set(phaseRestoring)
+	var all []error
+	for _, snapshot := range snapshots {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := Restore(s.options.Name, s.options.DataDir, snapshot, s.log)
+		if err == nil {
+			s.log.Warn("RESTORED from a backup; what was written after it is lost",
+				zap.String("snapshot", snapshot.Path), zap.Int64("revision", snapshot.Revision), zap.Time("taken", snapshot.Taken))
+			return nil
+		}
+		s.log.Error("cannot restore this backup, trying the one before it", zap.String("snapshot", snapshot.Path), zap.Error(err))
+		all = append(all, fmt.Errorf("%s: %w", snapshot.Path, err))
+	}
+	return fmt.Errorf("none of %d backups can be restored: %w", len(snapshots), errors.Join(all...))
+}
+
+const unfinishedRestore = "restoring"
+
+func (s *Steward) removeUnfinishedRestore() error {
+	return os.RemoveAll(filepath.Join(s.options.DataDir, unfinishedRestore))
+}
+
+// Restore builds a data directory from a snapshot, whose checksum is verified. The directory must hold no data; it is
+// filled in one step, so an interrupted restore leaves none.
+func Restore(name, dataDir string, from Snapshot, log *zap.Logger) error {
+	if hasData(dataDir) {
+		return fmt.Errorf("%s holds data already", dataDir)
+	}
+	temporary := filepath.Join(dataDir, unfinishedRestore)
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	err := snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
+		SnapshotPath:        from.Path,
+		Name:                name,
+		OutputDataDir:       temporary,
+		PeerURLs:            []string{advertisedPeerURL},
+		InitialCluster:      name + "=" + advertisedPeerURL,
+		InitialClusterToken: clusterToken,
+		RevisionBump:        revisionBump,
+		MarkCompacted:       true,
+	})
+	if err == nil {
+		err = os.Rename(filepath.Join(temporary, memberDir), filepath.Join(dataDir, memberDir))
+	}
+	return errors.Join(err, os.RemoveAll(temporary), syncDir(dataDir))
+}

@@ -1,0 +1,206 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+const (
+	clusterToken = "etcd-cluster"
+	// snapshotCount and catchUpEntries bound the history that raft keeps in memory; a single member needs little.
+	snapshotCount  = 5000
+	catchUpEntries = 500
+	// startTimeout bounds how long etcd may take to elect itself and replay its log.
+	startTimeout = 10 * time.Minute
+)
+
+// Steward runs one etcd member.
+type Steward struct {
+	options Options
+	log     *zap.Logger
+	health  *health
+	etcd    *embed.Etcd
+	client  *clientv3.Client
+}
+
+// New returns a steward; Run does the work.
+func New(options Options, log *zap.Logger) *Steward {
+	return &Steward{options: options, log: log, health: newHealth()}
+}
+
+// Run verifies and, where needed, restores the data, serves until ctx is done, then stops etcd in order. It returns
+// an error when etcd cannot start or ends by itself.
+func (s *Steward) Run(ctx context.Context) error {
+	if err := s.options.Validate(); err != nil {
+		return err
+	}
+	if s.options.HealthAddress != "" {
+		// Probes are answered until the very end, also while ctx is done and etcd stops.
+		probes, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		if err := s.health.listen(probes, s.options.HealthAddress); err != nil {
+			return err
+		}
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	if err := s.replaceStaleData(ctx); err != nil {
+		return errors.Join(err, s.stop())
+	}
+	s.health.ready = s.checkReady
+	s.health.set(phaseServing)
+	s.log.Info("etcd serves", zap.String("url", s.options.ListenClientURL))
+
+	maintenance, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { s.maintain(maintenance); close(done) }()
+	err := s.serve(ctx)
+	s.health.set(phaseStopping)
+	cancel()
+	<-done
+	if err != nil {
+		s.etcd.Close()
+		return err
+	}
+	return s.stop()
+}
+
+func (s *Steward) serve(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.etcd.Err():
+		return fmt.Errorf("etcd ended: %w", err)
+	case <-s.etcd.Server.StopNotify():
+		return errors.New("etcd ended by itself; its log tells why")
+	}
+}
+
+func (s *Steward) start(ctx context.Context) error {
+	s.health.set(phaseStarting)
+	config, err := s.config()
+	if err != nil {
+		return err
+	}
+	s.etcd, err = embed.StartEtcd(config)
+	if err != nil {
+		return fmt.Errorf("starting etcd: %w", err)
+	}
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	select {
+	case <-s.etcd.Server.ReadyNotify():
+		s.client = v3client.New(s.etcd.Server)
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case err = <-s.etcd.Err():
+	case <-timeout.C:
+		err = fmt.Errorf("not ready after %s", startTimeout)
+	}
+	s.etcd.Close()
+	return fmt.Errorf("starting etcd: %w", err)
+}
+
+// stop ends etcd in order and leaves the marker that spares the next start a verification.
+func (s *Steward) stop() error {
+	err := s.client.Close()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	s.etcd.Close()
+	marker := filepath.Join(s.options.DataDir, cleanMarker)
+	return errors.Join(err, os.WriteFile(marker, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600), syncDir(s.options.DataDir))
+}
+
+// replaceStaleData restores the newest backup when it is ahead of the data: the volume was then rolled back or
+// exchanged. The revision is compared after etcd has replayed its log, which the database file may be behind of.
+func (s *Steward) replaceStaleData(ctx context.Context) error {
+	snapshots, err := ListSnapshots(s.options.BackupDir)
+	if err != nil || len(snapshots) == 0 {
+		return err
+	}
+	revision, err := currentRevision(ctx, s.client)
+	if err != nil || revision >= snapshots[0].Revision {
+		return err
+	}
+	if err := s.stop(); err != nil {
+		return err
+	}
+	reason := fmt.Errorf("its revision is %d, that of backup %s is %d", revision, snapshots[0].Path, snapshots[0].Revision)
+	if err := s.replaceData(ctx, "stale", reason); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(s.options.DataDir, cleanMarker)); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+func (s *Steward) checkReady() error {
+	select {
+	case <-s.etcd.Server.StopNotify():
+		return errors.New("etcd has ended")
+	default:
+	}
+	if s.etcd.Server.Leader() == 0 {
+		return errors.New("etcd has no leader")
+	}
+	return nil
+}
+
+func (s *Steward) config() (*embed.Config, error) {
+	o := s.options
+	config := embed.NewConfig()
+	config.Name = o.Name
+	config.Dir = o.DataDir
+	config.InitialClusterToken = clusterToken
+	config.InitialCluster = o.Name + "=" + advertisedPeerURL
+	config.QuotaBackendBytes = o.QuotaBackendBytes
+	config.AutoCompactionMode = o.AutoCompactionMode
+	config.AutoCompactionRetention = o.AutoCompactionRetention
+	config.SnapshotCount = snapshotCount
+	config.SnapshotCatchUpEntries = catchUpEntries
+	config.EnableGRPCGateway = false
+	config.ClientTLSInfo = transport.TLSInfo{
+		CertFile: o.CertFile, KeyFile: o.KeyFile, TrustedCAFile: o.TrustedCAFile, ClientCertAuth: o.TrustedCAFile != "",
+	}
+	if o.CertFile != "" {
+		config.TlsMinVersion = "TLS1.2"
+	}
+	level, err := zapcore.ParseLevel(o.LogLevel)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level: %w", err)
+	}
+	config.LogLevel = o.LogLevel
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.WithOptions(zap.IncreaseLevel(level)))
+	for target, text := range map[*[]url.URL]string{
+		&config.ListenClientUrls:    o.ListenClientURL,
+		&config.AdvertiseClientUrls: o.advertised(),
+		&config.ListenPeerUrls:      o.ListenPeerURL,
+		&config.AdvertisePeerUrls:   advertisedPeerURL,
+	} {
+		parsed, err := url.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		*target = []url.URL{*parsed}
+	}
+	return config, nil
+}

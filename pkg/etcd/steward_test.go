@@ -1,0 +1,365 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+const serveEnv = "ETCD_STEWARD_TEST_OPTIONS"
+
+// TestMain lets the test binary stand in for etcd-steward, so that tests can kill it.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == VerifyCommand {
+		exit(Verify(os.Args[3]))
+	}
+	if encoded := os.Getenv(serveEnv); encoded != "" {
+		var options Options
+		if err := json.Unmarshal([]byte(encoded), &options); err != nil {
+			exit(err)
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		log, err := zap.NewDevelopment()
+		if err != nil {
+			exit(err)
+		}
+		exit(New(options, log).Run(ctx))
+	}
+	os.Exit(m.Run())
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func TestAcknowledgedWritesSurviveKill(t *testing.T) {
+	options := testOptions(t)
+	p := startProcess(t, options)
+	written := writeUntil(t, p, 200)
+	p.kill(t)
+
+	p = startProcess(t, options)
+	checkKeys(t, p, written)
+	if log := p.log(); !strings.Contains(log, "was not stopped in order") {
+		t.Errorf("a crash was not noticed:\n%s", log)
+	}
+	p.stop(t)
+
+	p = startProcess(t, options)
+	checkKeys(t, p, written)
+	if log := p.log(); strings.Contains(log, "was not stopped in order") {
+		t.Errorf("an orderly stop was taken for a crash:\n%s", log)
+	}
+	p.kill(t)
+}
+
+func TestDamagedDataIsRestored(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		damage func(t *testing.T, dataDir string)
+		says   string
+	}{
+		{"overwritten pages of the database", func(t *testing.T, dir string) { overwrite(t, dbPath(dir), 4096, 64<<10) }, "damaged"},
+		{"an emptied database", func(t *testing.T, dir string) { truncate(t, dbPath(dir), 0) }, "damaged"},
+		{"a shortened database", func(t *testing.T, dir string) { truncate(t, dbPath(dir), 10000) }, "damaged"},
+		{"an overwritten log", func(t *testing.T, dir string) { overwrite(t, firstWAL(t, dir), 300, 2000) }, "damaged"},
+		{"a lost directory", func(t *testing.T, dir string) { removeAll(t, filepath.Join(dir, memberDir)) }, "THE DATA IS GONE"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			options := testOptions(t)
+			p := startProcess(t, options)
+			written := writeUntil(t, p, 50)
+			snapshot := p.waitForSnapshot(t, int64(written))
+			p.kill(t)
+			test.damage(t, options.DataDir)
+
+			p = startProcess(t, options)
+			defer p.kill(t)
+			checkKeys(t, p, written)
+			if revision := p.revision(t); revision < revisionBump+snapshot.Revision {
+				t.Errorf("revision is %d after restoring %d: clients would not notice", revision, snapshot.Revision)
+			}
+			if log := p.log(); !strings.Contains(log, "RESTORED") || !strings.Contains(log, test.says) {
+				t.Errorf("the log does not tell what happened:\n%s", log)
+			}
+		})
+	}
+}
+
+func TestDamagedBackupFallsBackToTheOneBefore(t *testing.T) {
+	options := testOptions(t)
+	p := startProcess(t, options)
+	written := writeUntil(t, p, 20)
+	p.waitForSnapshot(t, int64(written))
+	p.put(t, "later", "x")
+	newest := p.waitForSnapshot(t, int64(written)+1)
+	p.kill(t)
+	overwrite(t, newest.Path, 8192, 100)
+	removeAll(t, filepath.Join(options.DataDir, memberDir))
+
+	p = startProcess(t, options)
+	defer p.kill(t)
+	checkKeys(t, p, written)
+}
+
+func TestStaleDataIsReplaced(t *testing.T) {
+	options := testOptions(t)
+	p := startProcess(t, options)
+	written := writeUntil(t, p, 50)
+	p.waitForSnapshot(t, int64(written))
+	p.stop(t)
+	backups := options.BackupDir
+
+	options.DataDir, options.BackupDir = t.TempDir(), ""
+	p = startProcess(t, options)
+	p.stop(t)
+
+	options.BackupDir = backups
+	p = startProcess(t, options)
+	defer p.kill(t)
+	checkKeys(t, p, written)
+	if log := p.log(); !strings.Contains(log, "stale") {
+		t.Errorf("the log does not tell that the data was stale:\n%s", log)
+	}
+}
+
+func TestDataLossWithoutBackup(t *testing.T) {
+	options := testOptions(t)
+	options.BackupDir = ""
+	p := startProcess(t, options)
+	writeUntil(t, p, 5)
+	p.kill(t)
+	overwrite(t, dbPath(options.DataDir), 0, 64<<10)
+
+	err := New(options, zap.NewNop()).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "there is no backup") {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	options.OnDataLoss = StartEmpty
+	p = startProcess(t, options)
+	defer p.kill(t)
+	checkKeys(t, p, 0)
+	if aside, _ := filepath.Glob(filepath.Join(options.DataDir, "damaged-*", "snap", "db")); len(aside) != 1 {
+		t.Errorf("the damaged data was not kept: %v", aside)
+	}
+}
+
+// process is a steward in a process of its own.
+type process struct {
+	options Options
+	command *exec.Cmd
+	output  *bytes.Buffer
+	exited  chan struct{}
+	client  *clientv3.Client
+}
+
+func testOptions(t *testing.T) Options {
+	t.Helper()
+	options := DefaultOptions()
+	options.DataDir = t.TempDir()
+	options.BackupDir = t.TempDir()
+	options.SnapshotPeriod = 50 * time.Millisecond
+	options.ListenClientURL = "http://" + freeAddress(t)
+	options.ListenPeerURL = "http://" + freeAddress(t)
+	options.HealthAddress = freeAddress(t)
+	return options
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func startProcess(t *testing.T, options Options) *process {
+	t.Helper()
+	encoded, err := json.Marshal(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{options: options, command: exec.Command(executable), output: &bytes.Buffer{}, exited: make(chan struct{})}
+	p.command.Env = append(os.Environ(), serveEnv+"="+string(encoded))
+	p.command.Stdout, p.command.Stderr = p.output, p.output
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.command.Wait(); close(p.exited) }()
+	t.Cleanup(func() { _ = p.command.Process.Kill(); <-p.exited })
+	p.waitUntil(t, "ready", p.ready)
+	p.client, err = clientv3.New(clientv3.Config{Endpoints: []string{options.ListenClientURL}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.client.Close() })
+	return p
+}
+
+func (p *process) ready() error {
+	response, err := http.Get("http://" + p.options.HealthAddress + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(response.Body)
+	return errors.Join(fmt.Errorf("status %d: %s", response.StatusCode, body), err)
+}
+
+func (p *process) waitUntil(t *testing.T, what string, check func() error) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-p.exited:
+			t.Fatalf("the steward ended while waiting for %s:\n%s", what, p.log())
+		case <-timeout:
+			t.Fatalf("%s: %v\n%s", what, err, p.log())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// log returns the output of an ended process, after ending it where needed.
+func (p *process) log() string {
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	<-p.exited
+	return p.output.String()
+}
+
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-p.exited
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	<-p.exited
+	if code := p.command.ProcessState.ExitCode(); code != 0 {
+		t.Fatalf("ended with %d:\n%s", code, p.output)
+	}
+}
+
+func (p *process) put(t *testing.T, key, value string) {
+	t.Helper()
+	if _, err := p.client.Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *process) revision(t *testing.T) int64 {
+	t.Helper()
+	revision, err := currentRevision(t.Context(), p.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func (p *process) waitForSnapshot(t *testing.T, revision int64) Snapshot {
+	t.Helper()
+	var newest Snapshot
+	p.waitUntil(t, "a snapshot", func() error {
+		list, err := ListSnapshots(p.options.BackupDir)
+		if err != nil || len(list) == 0 || list[0].Revision < revision+1 {
+			return fmt.Errorf("have %v, error %v", list, err)
+		}
+		newest = list[0]
+		return nil
+	})
+	return newest
+}
+
+func writeUntil(t *testing.T, p *process, count int) int {
+	t.Helper()
+	for i := range count {
+		p.put(t, fmt.Sprintf("key/%04d", i), strings.Repeat("x", 1000))
+	}
+	return count
+}
+
+func checkKeys(t *testing.T, p *process, want int) {
+	t.Helper()
+	response, err := p.client.Get(t.Context(), "key/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.Count != int64(want) {
+		t.Errorf("%d keys are there, want %d", response.Count, want)
+	}
+}
+
+func overwrite(t *testing.T, path string, offset int64, length int) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(bytes.Repeat([]byte{0xa5}, length), offset)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func truncate(t *testing.T, path string, size int64) {
+	t.Helper()
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeAll(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func firstWAL(t *testing.T, dataDir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(walDir(dataDir), "*.wal"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no log files: %v", err)
+	}
+	return files[0]
+}
