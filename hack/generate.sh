@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generates what is derived from the types in pkg/apis: deep copies and CustomResourceDefinitions. Run it with `make generate`; `make check` fails when the
-# outcome differs from what is committed.
+# Generates what is derived from the types in pkg/apis: deep copies, OpenAPI definitions and
+# CustomResourceDefinitions. Run it with `make generate`; `make check` fails when the outcome differs from what is committed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,22 @@ done
 
 # shellcheck disable=SC2086 # one argument per package
 tool deepcopy-gen --output-file zz_generated.deepcopy.go --go-header-file hack/boilerplate.go.txt $packages
+
+# OpenAPI definitions of what garden-apiserver serves. The kinds of Kubernetes are there because ours refer to them; their model
+# names come with their modules.
+kubernetes="k8s.io/api/autoscaling/v1 k8s.io/api/core/v1 k8s.io/api/rbac/v1 \
+    k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime \
+    k8s.io/apimachinery/pkg/util/intstr k8s.io/apimachinery/pkg/version"
+readonly_flags=""
+for package in $kubernetes; do
+    readonly_flags="$readonly_flags --readonly-pkg $package"
+done
+# shellcheck disable=SC2086
+tool openapi-gen --output-dir pkg/apis/generated/openapi --output-pkg "$module/pkg/apis/generated/openapi" \
+    --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+    --go-header-file hack/boilerplate.go.txt --report-filename /dev/null $readonly_flags \
+    "$module/pkg/apis/core/v1beta1" "$module/pkg/apis/security/v1alpha1" "$module/pkg/apis/authentication/v1alpha1" \
+    $kubernetes
 
 # CustomResourceDefinitions that seeds get. Of the Gateway API only routes by TLS server name are of use; the API server asks for
 # the annotation because the group lies under k8s.io.

@@ -3,5 +3,6 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
+// +k8s:openapi-model-package=cloud.gardener.authentication.v1alpha1
 // +groupName=authentication.gardener.cloud
 package v1alpha1

@@ -4,5 +4,6 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
+// +k8s:openapi-model-package=cloud.gardener.core.v1beta1
 // +groupName=core.gardener.cloud
 package v1beta1

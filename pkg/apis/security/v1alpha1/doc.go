@@ -2,5 +2,6 @@
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true
+// +k8s:openapi-model-package=cloud.gardener.security.v1alpha1
 // +groupName=security.gardener.cloud
 package v1alpha1
