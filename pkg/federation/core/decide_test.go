@@ -1,0 +1,336 @@
+package core
+
+import (
+	"fmt"
+	"math/rand"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+func member(name string, change ...func(*Cluster)) Cluster {
+	c := Cluster{Name: name, APIs: map[schema.GroupVersionKind]struct{}{deployment: {}}}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func withRoom(pods int64) func(*Cluster) {
+	return func(c *Cluster) { c.Room = &Room{Allocatable: map[string]int64{"pods": pods}} }
+}
+
+func tainted(effect corev1.TaintEffect) func(*Cluster) {
+	return func(c *Cluster) { c.Taints = []corev1.Taint{{Key: "down", Effect: effect}} }
+}
+
+func inRegion(region string) func(*Cluster) { return func(c *Cluster) { c.Region = region } }
+
+func labelled(key, value string) func(*Cluster) {
+	return func(c *Cluster) { c.Labels = labels.Set{key: value} }
+}
+
+func workload(replicas int32, p Placement) Binding {
+	return Binding{Kind: deployment, Workload: true, Replicas: replicas, Placement: p}
+}
+
+func naming(names ...string) []Term {
+	return []Term{{Affinity: Affinity{Path: "spec.placement.clusterAffinity", Names: names}}}
+}
+
+func text(targets []Target) string {
+	var parts []string
+	for _, t := range targets {
+		parts = append(parts, fmt.Sprintf("%s:%d", t.Cluster, t.Replicas))
+	}
+	return strings.Join(parts, " ")
+}
+
+func reasonOf(d Decision, cluster string) Reason {
+	for _, r := range d.Reasons {
+		if r.Cluster == cluster {
+			return r
+		}
+	}
+	return Reason{}
+}
+
+func TestDecideFilters(t *testing.T) {
+	previous := []Target{{"m1", 2}}
+	tests := map[string]struct {
+		cluster Cluster
+		change  func(*Binding)
+		want    ReasonCode
+	}{
+		"fits":                         {member("m1"), nil, ""},
+		"excluded although named":      {member("m1"), func(b *Binding) { b.Placement.Terms[0].Exclude = []string{"m1"} }, AffinityMismatch},
+		"not named":                    {member("m9"), nil, AffinityMismatch},
+		"label missing":                {member("m1"), func(b *Binding) { b.Placement.Terms[0].Labels = labels.Set{"a": "b"}.AsSelector() }, AffinityMismatch},
+		"label there":                  {member("m1", labelled("a", "b")), func(b *Binding) { b.Placement.Terms[0].Labels = labels.Set{"a": "b"}.AsSelector() }, ""},
+		"API missing":                  {Cluster{Name: "m1"}, nil, APINotServed},
+		"API gone but object is there": {Cluster{Name: "m1"}, func(b *Binding) { b.Previous = previous }, ""},
+		"tainted":                      {member("m1", tainted(corev1.TaintEffectNoSchedule)), nil, TaintNotTolerated},
+		"tainted with NoExecute":       {member("m1", tainted(corev1.TaintEffectNoExecute)), nil, TaintNotTolerated},
+		"preferably not":               {member("m1", tainted(corev1.TaintEffectPreferNoSchedule)), nil, ""},
+		"tainted but object is there":  {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) { b.Previous = previous }, ""},
+		"taint tolerated": {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) {
+			b.Placement.Tolerations = []corev1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists}}
+		}, ""},
+		"other taint tolerated": {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) {
+			b.Placement.Tolerations = []corev1.Toleration{{Key: "up", Operator: corev1.TolerationOpExists}}
+		}, TaintNotTolerated},
+		"being evicted":             {member("m1"), func(b *Binding) { b.Evicted = []string{"m1"} }, BeingEvicted},
+		"being deleted":             {member("m1", func(c *Cluster) { c.Deleting = true }), func(b *Binding) { b.Previous = previous }, ClusterDeleting},
+		"region wanted but unknown": {member("m1"), func(b *Binding) { b.Placement.Spread = []SpreadConstraint{{Field: FieldRegion}} }, PropertyMissing},
+		"in the region": {member("m1", inRegion("eu")), func(b *Binding) {
+			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldRegion, Values: []string{"eu"}}}
+		}, ""},
+		"not in the region": {member("m1", inRegion("us")), func(b *Binding) {
+			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldRegion, Values: []string{"eu"}}}
+		}, AffinityMismatch},
+		"in one of the excluded zones": {member("m1", func(c *Cluster) { c.Zones = []string{"a", "b"} }), func(b *Binding) {
+			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldZone, Not: true, Values: []string{"b"}}}
+		}, AffinityMismatch},
+		"in none of the excluded zones": {member("m1"), func(b *Binding) {
+			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldZone, Not: true, Values: []string{"b"}}}
+		}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := workload(2, Placement{Terms: naming("m1")})
+			if tc.change != nil {
+				tc.change(&b)
+			}
+			d := Decide(NewSnapshot([]Cluster{tc.cluster}), b)
+			if got := reasonOf(d, tc.cluster.Name).Code; got != tc.want {
+				t.Errorf("got %q (%s), want %q", got, d.Explain(), tc.want)
+			}
+			if (d.Failure == nil) != (tc.want == "") {
+				t.Errorf("failure %v", d.Failure)
+			}
+		})
+	}
+}
+
+func TestDecideStaticWeight(t *testing.T) {
+	equal := []Weight{{Affinity{Names: []string{"member1"}}, 1}, {Affinity{Names: []string{"member2"}}, 1}}
+	s := NewSnapshot([]Cluster{member("member2"), member("member1"), member("member3")})
+	tests := map[string]struct {
+		replicas  int32
+		placement Placement
+		uid       string
+		want      string
+	}{
+		"one each":                        {2, Placement{Terms: naming("member1", "member2"), Strategy: StaticWeight, Weights: equal}, oddUID, "member1:1 member2:1"},
+		"the odd one by name":             {3, Placement{Terms: naming("member1", "member2"), Strategy: StaticWeight, Weights: equal}, evenUID, "member1:2 member2:1"},
+		"the odd one by name, descending": {3, Placement{Terms: naming("member1", "member2"), Strategy: StaticWeight, Weights: equal}, oddUID, "member1:1 member2:2"},
+		"no weights are equal weights":    {3, Placement{Strategy: StaticWeight}, "", "member1:1 member2:1 member3:1"},
+		"clusters without weight are out": {4, Placement{Strategy: StaticWeight, Weights: equal}, "", "member1:2 member2:2"},
+		"nobody has a weight":             {3, Placement{Strategy: StaticWeight, Weights: []Weight{{Affinity{Names: []string{"x"}}, 5}}}, "", "member1:1 member2:1 member3:1"},
+		"the largest weight counts":       {4, Placement{Terms: naming("member1", "member2"), Strategy: StaticWeight, Weights: append([]Weight{{Affinity{Names: []string{"member1"}}, 3}}, equal...)}, "", "member1:3 member2:1"},
+		"fewer replicas than clusters":    {1, Placement{Strategy: StaticWeight}, "", "member1:1"},
+		"no replicas keep their clusters": {0, Placement{Strategy: StaticWeight}, "", "member1:0 member2:0 member3:0"},
+		"spread over one cluster":         {2, Placement{Terms: naming("member1", "member2"), Strategy: StaticWeight, Spread: []SpreadConstraint{{Field: FieldCluster, Min: 1, Max: atMost(1)}}}, "", "member1:2"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := workload(tc.replicas, tc.placement)
+			b.UID = tc.uid
+			if got := text(Decide(s, b).Targets); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDecideDuplicated(t *testing.T) {
+	s := NewSnapshot([]Cluster{member("m1"), member("m2"), member("m3")})
+	if got := text(Decide(s, workload(2, Placement{Terms: naming("m1", "m2")})).Targets); got != "m1:2 m2:2" {
+		t.Error(got)
+	}
+	if got := text(Decide(s, Binding{Kind: deployment}).Targets); got != "m1:0 m2:0 m3:0" {
+		t.Error("an object without replicas goes everywhere:", got)
+	}
+	if got := text(Decide(NewSnapshot(nil), workload(2, Placement{})).Targets); got != "" {
+		t.Error("no clusters:", got)
+	}
+}
+
+// The vectors are those of the published scheduler's tests for assignment by room.
+func TestAssignByRoom(t *testing.T) {
+	const none = -1
+	tests := []struct {
+		strategy  Strategy
+		available []int64
+		previous  []int64
+		replicas  int32
+		want      []int32
+	}{
+		{DynamicWeight, []int64{1, 1, 1}, []int64{2, 4, 6}, 6, []int32{1, 2, 3}},
+		{DynamicWeight, []int64{10, 10, 10}, []int64{2, 4, 6}, 24, []int32{6, 8, 10}},
+		{DynamicWeight, []int64{1, 1, 1}, []int64{2, 4, 6}, 24, nil},
+		{Aggregated, []int64{1, 1, 1}, []int64{4, 8, 0}, 6, []int32{0, 6, 0}},
+		{Aggregated, []int64{100, 100}, []int64{4, 8}, 8, []int32{0, 8}},
+		{Aggregated, []int64{4, 6, 8}, []int64{4, 8, 0}, 24, []int32{7, 12, 5}},
+		{Aggregated, []int64{6, 6, 20}, []int64{4, 8, 0}, 24, []int32{10, 14, 0}},
+		{Aggregated, []int64{1, 1, 1}, []int64{4, 8, 0}, 24, nil},
+		{Aggregated, []int64{4, none, 8, 12}, []int64{4, 8, 0, 0}, 24, []int32{7, 0, 7, 10}},
+		{DynamicWeight, []int64{6, 8, 10}, []int64{0, 0, 0}, 12, []int32{3, 4, 5}},
+		{DynamicWeight, []int64{8, 8, 10}, []int64{0, 0, 0}, 12, []int32{4, 4, 4}},
+		{DynamicWeight, []int64{3, 3, 3}, []int64{0, 0, 0}, 12, nil},
+		{Aggregated, []int64{6, 8, 10}, []int64{0, 0, 0}, 12, []int32{0, 5, 7}},
+		{Aggregated, []int64{12, 8, 10}, []int64{0, 0, 0}, 12, []int32{12, 0, 0}},
+		{Aggregated, []int64{3, 3, 3}, []int64{0, 0, 0}, 12, nil},
+		{DynamicWeight, []int64{3, 3, none}, []int64{6, 0, 6}, 12, []int32{9, 3, 0}},
+		{DynamicWeight, []int64{18, 12, 6}, []int64{0, 0, 0}, 12, []int32{6, 4, 2}},
+		{DynamicWeight, []int64{20, 12, 6}, []int64{0, 0, 0}, 12, []int32{6, 4, 2}},
+		{DynamicWeight, []int64{6, 12, 6}, []int64{0, 0, 0}, 12, []int32{3, 6, 3}},
+		{Aggregated, []int64{6, 12, 6}, []int64{0, 0, 0}, 12, []int32{0, 12, 0}},
+		{Aggregated, []int64{6, 6, 6}, []int64{0, 0, 0}, 12, []int32{6, 6, 0}},
+	}
+	for i, tc := range tests {
+		var selected []candidate
+		for j, available := range tc.available {
+			if available != none {
+				selected = append(selected, candidate{Cluster: Cluster{Name: fmt.Sprint("m", j+1)}, estimate: available, previous: tc.previous[j]})
+			}
+		}
+		targets, failure := assign(selected, workload(tc.replicas, Placement{Strategy: tc.strategy}))
+		got := make([]int32, len(tc.available))
+		for _, target := range targets {
+			var j int
+			fmt.Sscanf(target.Cluster, "m%d", &j)
+			got[j-1] = target.Replicas
+		}
+		switch {
+		case tc.want == nil && (failure == nil || failure.Kind != NoRoom):
+			t.Errorf("case %d: got %v, want a lack of room", i, got)
+		case tc.want != nil && !reflect.DeepEqual(got, tc.want):
+			t.Errorf("case %d: got %v (%v), want %v", i, got, failure, tc.want)
+		}
+	}
+}
+
+func TestFreshForgetsThePreviousDivision(t *testing.T) {
+	s := NewSnapshot([]Cluster{member("m1", withRoom(2)), member("m2", withRoom(10))})
+	b := workload(12, Placement{Strategy: DynamicWeight})
+	b.Previous = []Target{{"m1", 12}}
+	if got := text(Decide(s, b).Targets); got != "m1:12" {
+		t.Error("steady:", got)
+	}
+	b.Fresh = true
+	if got := text(Decide(s, b).Targets); got != "m1:7 m2:5" {
+		t.Error("fresh:", got)
+	}
+}
+
+func TestLackOfRoomKeepsWhatIsPlaced(t *testing.T) {
+	s := NewSnapshot([]Cluster{member("m1", withRoom(1))})
+	b := workload(5, Placement{Strategy: DynamicWeight})
+	b.Previous = []Target{{"m1", 2}}
+	d := Decide(s, b)
+	if d.Failure == nil || d.Failure.Kind != NoRoom || text(d.Targets) != "m1:2" {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestTermsAreTriedInOrder(t *testing.T) {
+	s := NewSnapshot([]Cluster{member("m1", tainted(corev1.TaintEffectNoSchedule)), member("m2")})
+	first := Term{Name: "first", Affinity: Affinity{Names: []string{"m1"}}}
+	second := Term{Name: "second", Affinity: Affinity{Names: []string{"m2"}}}
+	b := workload(1, Placement{Terms: []Term{first, second}})
+	if d := Decide(s, b); d.Term != "second" || text(d.Targets) != "m2:1" {
+		t.Errorf("got %+v", d)
+	}
+	b.PreviousTerm = "second"
+	b.Placement.Terms[1].Names = []string{"nowhere"}
+	if d := Decide(s, b); d.Failure == nil || len(d.Targets) != 0 {
+		t.Errorf("exhausted terms withdraw the object: %+v", d)
+	}
+}
+
+func TestUnknownClustersAreExplained(t *testing.T) {
+	d := Decide(NewSnapshot([]Cluster{member("member1")}), workload(2, Placement{Terms: naming("member1", "membre2")}))
+	want := "placed on member1; membre2: spec.placement.clusterAffinity.clusterNames[1]: the fleet has no cluster of this name; it has member1"
+	if got := d.Explain(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestExplainGroupsClusters(t *testing.T) {
+	s := NewSnapshot([]Cluster{member("m1"), member("m2"), member("m3", tainted(corev1.TaintEffectNoSchedule))})
+	d := Decide(s, workload(2, Placement{Terms: naming("m3")}))
+	want := "no cluster fits: 0 of 3; m1, m2: not matched by spec.placement.clusterAffinity; m3: taint down:NoSchedule is not tolerated"
+	if got := d.Explain(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	room := func(cpu, pods int64) *Room {
+		return &Room{
+			Allocatable: map[string]int64{"cpu": 16000, "pods": 110},
+			Allocated:   map[string]int64{"cpu": cpu, "pods": pods},
+			Allocating:  map[string]int64{"cpu": 2000, "pods": 5},
+		}
+	}
+	tests := map[string]struct {
+		room    *Room
+		request map[string]int64
+		want    int64
+	}{
+		"nothing known":           {nil, nil, 0},
+		"by CPU":                  {room(6000, 20), map[string]int64{"cpu": 500}, 16},
+		"by pods":                 {room(0, 108), map[string]int64{"cpu": 1}, 0},
+		"no requests":             {room(6000, 20), nil, 85},
+		"unknown resource":        {room(0, 0), map[string]int64{"gpu": 1}, 0},
+		"more asked than is free": {room(15000, 0), map[string]int64{"cpu": 1}, 0},
+	}
+	for name, tc := range tests {
+		if got := Estimate(tc.room, tc.request); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestDecisionsDoNotDependOnTheOrderOfClusters(t *testing.T) {
+	rng := rand.New(rand.NewSource(2))
+	for _, strategy := range []Strategy{Duplicated, StaticWeight, DynamicWeight, Aggregated} {
+		var clusters []Cluster
+		for i := range 20 {
+			clusters = append(clusters, member(fmt.Sprintf("m%02d", i), withRoom(rng.Int63n(5)+3), inRegion(fmt.Sprint("r", i%4))))
+		}
+		b := workload(17, Placement{Strategy: strategy, Spread: []SpreadConstraint{
+			{Field: FieldRegion, Min: 2, Max: atMost(3)}, {Field: FieldCluster, Min: 4, Max: atMost(9)},
+		}})
+		want := Decide(NewSnapshot(clusters), b)
+		for range 20 {
+			rng.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
+			if got := Decide(NewSnapshot(clusters), b); !reflect.DeepEqual(got, want) {
+				t.Fatalf("strategy %d: %s\nbut before: %s", strategy, got.Explain(), want.Explain())
+			}
+		}
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	var clusters []Cluster
+	for i := range 100 {
+		clusters = append(clusters, member(fmt.Sprintf("m%03d", i), withRoom(100)))
+	}
+	s := NewSnapshot(clusters)
+	for name, strategy := range map[string]Strategy{"duplicated": Duplicated, "static": StaticWeight, "dynamic": DynamicWeight} {
+		b.Run(name, func(b *testing.B) {
+			binding := workload(200, Placement{Strategy: strategy})
+			for b.Loop() {
+				Decide(s, binding)
+			}
+		})
+	}
+}

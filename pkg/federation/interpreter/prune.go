@@ -1,0 +1,146 @@
+package interpreter
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// RetainReplicasLabel (value "true"), on a template, leaves the number of replicas to the member once the object is
+// there, for example to an autoscaler that runs in it.
+const RetainReplicasLabel = "resourcetemplate.karmada.io/retain-replicas"
+
+// Prune gives a copy of a template without what belongs to the API server that it comes from: identity, ownership,
+// status and values that the server filled in for itself.
+func Prune(template *unstructured.Unstructured) *unstructured.Unstructured {
+	result := template.DeepCopy()
+	delete(result.Object, "status")
+	kept := map[string]any{}
+	metadata, _ := result.Object["metadata"].(map[string]any)
+	for _, field := range []string{"name", "namespace", "labels", "annotations"} {
+		if value, found := metadata[field]; found {
+			kept[field] = value
+		}
+	}
+	result.Object["metadata"] = kept
+	dropAnnotations(result, "kubectl.kubernetes.io/last-applied-configuration")
+	if prune := kindOf(result).prune; prune != nil {
+		prune(result)
+	}
+	removeNulls(result.Object)
+	return result
+}
+
+// Retain removes from the wanted object what the member decides about once the object exists there.
+func Retain(wanted *unstructured.Unstructured) {
+	if path := kindOf(wanted).replicas; path != nil && wanted.GetLabels()[RetainReplicasLabel] == "true" {
+		unstructured.RemoveNestedField(wanted.Object, path...)
+	}
+}
+
+func dropAnnotations(object *unstructured.Unstructured, keys ...string) {
+	annotations := object.GetAnnotations()
+	for _, key := range keys {
+		delete(annotations, key)
+	}
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	object.SetAnnotations(annotations)
+}
+
+// removeNulls drops fields that hold null: they say nothing, but server-side apply would compare them.
+func removeNulls(value map[string]any) {
+	for key, child := range value {
+		switch c := child.(type) {
+		case nil:
+			delete(value, key)
+		case map[string]any:
+			removeNulls(c)
+		case []any:
+			for _, item := range c {
+				if m, ok := item.(map[string]any); ok {
+					removeNulls(m)
+				}
+			}
+		}
+	}
+}
+
+// pruneJob drops the selector that the API server generated from the template's UID.
+func pruneJob(object *unstructured.Unstructured) {
+	if manual, _, _ := unstructured.NestedBool(object.Object, "spec", "manualSelector"); manual {
+		return
+	}
+	unstructured.RemoveNestedField(object.Object, "spec", "selector")
+	for _, label := range []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"} {
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels", label)
+		unstructured.RemoveNestedField(object.Object, "metadata", "labels", label)
+	}
+}
+
+// prunePod drops what admission added for the default service account.
+func prunePod(object *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(object.Object, "spec", "nodeName")
+	dropTokenVolumes(object)
+}
+
+const tokenVolumePrefix = "kube-api-access-"
+
+func dropTokenVolumes(object *unstructured.Unstructured) {
+	dropNamed(object.Object, tokenVolumePrefix, "spec", "volumes")
+	for _, list := range []string{"containers", "initContainers"} {
+		containers, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", list)
+		items, _ := containers.([]any)
+		for _, item := range items {
+			if container, ok := item.(map[string]any); ok {
+				dropNamed(container, tokenVolumePrefix, "volumeMounts")
+			}
+		}
+	}
+}
+
+// dropNamed removes the entries of a list whose name has the prefix.
+func dropNamed(object map[string]any, prefix string, path ...string) {
+	found, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	list, ok := found.([]any)
+	if !ok {
+		return
+	}
+	var kept []any
+	for _, item := range list {
+		entry, _ := item.(map[string]any)
+		if name, _ := entry["name"].(string); !strings.HasPrefix(name, prefix) {
+			kept = append(kept, item)
+		}
+	}
+	if len(kept) == 0 {
+		unstructured.RemoveNestedField(object, path...)
+		return
+	}
+	parent, _, _ := unstructured.NestedFieldNoCopy(object, path[:len(path)-1]...)
+	if len(path) == 1 {
+		parent = object
+	}
+	parent.(map[string]any)[path[len(path)-1]] = kept
+}
+
+// pruneService drops addresses and ports that only mean something where they were allocated.
+func pruneService(object *unstructured.Unstructured) {
+	spec := section(object, "spec")
+	if spec["clusterIP"] != "None" {
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+	}
+	delete(spec, "healthCheckNodePort")
+	delete(spec, "ipFamilies")
+	delete(spec, "ipFamilyPolicy")
+	if spec["type"] == "LoadBalancer" {
+		ports, _ := spec["ports"].([]any)
+		for _, item := range ports {
+			if port, ok := item.(map[string]any); ok {
+				delete(port, "nodePort")
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Package selector matches objects with the resource selectors of policies.
+package selector
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+)
+
+// Rank tells how closely selectors name an object. A closer match counts for more.
+type Rank int
+
+// Ranks, from not at all to by name.
+const (
+	NoMatch Rank = iota
+	ByKind
+	ByLabels
+	ByName
+)
+
+// Best is the closest match among the selectors. Namespaced policies pass their namespace, to which they are bound.
+func Best(selectors []policyv1alpha1.ResourceSelector, policyNamespace string, object *unstructured.Unstructured) Rank {
+	best := NoMatch
+	for _, s := range selectors {
+		best = max(best, match(s, policyNamespace, object))
+	}
+	return best
+}
+
+func match(s policyv1alpha1.ResourceSelector, policyNamespace string, object *unstructured.Unstructured) Rank {
+	if s.APIVersion != object.GetAPIVersion() || s.Kind != object.GetKind() {
+		return NoMatch
+	}
+	if policyNamespace != "" && object.GetNamespace() != policyNamespace {
+		return NoMatch
+	}
+	if s.Namespace != "" && object.GetNamespace() != s.Namespace {
+		return NoMatch
+	}
+	if s.Name != "" {
+		return rankIf(s.Name == object.GetName(), ByName)
+	}
+	if s.LabelSelector == nil {
+		return ByKind
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+	return rankIf(err == nil && selector.Matches(labels.Set(object.GetLabels())), ByLabels)
+}
+
+func rankIf(matches bool, rank Rank) Rank {
+	if matches {
+		return rank
+	}
+	return NoMatch
+}
