@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/trellis-garden/trellis/pkg/vpn"
+	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
+)
+
+func newGateway(log func() logr.Logger) *cobra.Command {
+	config := gateway.Config{Limits: demux.DefaultLimits}
+	var kubeconfig string
+	command := &cobra.Command{
+		Use:   "gateway",
+		Short: "Run the one address of a seed",
+		Long: `gateway hands TLS connections to Services by server name, as the TLSRoutes of the seed say (any namespace, one Service
+backend in the route's own namespace), without terminating them. A second port takes the host from the authority TLV of a
+PROXY protocol v2 header instead. WireGuard packets go to the Services labelled ` + vpn.LabelWireGuard + `=true, told apart
+by the public key in their annotation ` + vpn.AnnotationPublicKey + `.
+
+It needs get, list and watch for tlsroutes and services, and waits for the TLSRoute CRD when it is not there yet.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			config.Log = log()
+			// Without a file this is the configuration of the pod's service account.
+			if config.Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+				return fmt.Errorf("finding the seed's API server: %w", err)
+			}
+			config.Cluster.UserAgent = "trellis-gateway"
+			return gateway.Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.TLSAddress, "tls-address", ":443", "TCP address for TLS connections")
+	flags.StringVar(&config.ProxyAddress, "proxy-address", ":8443", "TCP address for connections with a PROXY protocol v2 header")
+	flags.StringVar(&config.WireGuardAddress, "wireguard-address", fmt.Sprintf(":%d", vpn.WireGuardPort), "UDP address for WireGuard")
+	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz and /metrics")
+	flags.IntVar(&config.MaxConnections, "max-connections", 16384, "TCP connections at a time")
+	flags.IntVar(&config.Limits.Sessions, "max-tunnels", config.Limits.Sessions, "WireGuard sessions at a time")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the seed; the service account of the pod when empty")
+	return command
+}

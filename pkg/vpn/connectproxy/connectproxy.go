@@ -1,0 +1,131 @@
+// Package connectproxy is an HTTP CONNECT proxy as kube-apiserver's egress selector speaks it: one CONNECT per
+// connection, then bytes both ways. What lies behind it is the dialer's business.
+package connectproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/trellis-garden/trellis/pkg/vpn/splice"
+)
+
+// DialFunc opens a connection to host:port of a CONNECT request.
+type DialFunc func(ctx context.Context, address string) (splice.Conn, error)
+
+// DialError tells the client with which status a request failed. Other errors are answered with 502.
+type DialError struct {
+	// Status is the HTTP status, 4xx or 5xx.
+	Status int
+	// Message says which end failed and what to look at.
+	Message string
+}
+
+func (e *DialError) Error() string { return e.Message }
+
+// Proxy is an http.Handler for CONNECT.
+type Proxy struct {
+	// Dial opens the connection behind the proxy.
+	Dial DialFunc
+	// Log receives failures.
+	Log logr.Logger
+
+	opened, failed, active atomic.Int64
+}
+
+// Metrics returns the proxy's counters.
+func (p *Proxy) Metrics() map[string]float64 {
+	return map[string]float64{
+		"vpn_proxy_connections_opened_total": float64(p.opened.Load()),
+		"vpn_proxy_connections_failed_total": float64(p.failed.Load()),
+		"vpn_proxy_connections_active":       float64(p.active.Load()),
+	}
+}
+
+// Serve accepts TLS connections from the listener until ctx is done, and ends the open ones then.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Config) error {
+	server := &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          nil,
+		// Only HTTP/1.1: see tlsfiles.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(tls.NewListener(listener, config)); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("HTTP CONNECT proxy: %w", err)
+	}
+	return nil
+}
+
+// ServeHTTP answers one CONNECT request and returns when its connection ended.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		w.Header().Set("Allow", http.MethodConnect)
+		http.Error(w, "this proxy knows only the method CONNECT", http.StatusMethodNotAllowed)
+		return
+	}
+	backend, err := p.Dial(r.Context(), r.URL.Host)
+	if err != nil {
+		p.failed.Add(1)
+		p.Log.Info("Connection refused", "address", r.URL.Host, "reason", err.Error())
+		http.Error(w, err.Error(), statusOf(err))
+		return
+	}
+	defer backend.Close()
+	client, err := takeOver(w)
+	if err != nil {
+		p.failed.Add(1)
+		p.Log.Error(err, "Connection from the client ended early", "address", r.URL.Host)
+		return
+	}
+	p.join(r.Context(), client, backend, r.URL.Host)
+}
+
+func (p *Proxy) join(ctx context.Context, client, backend splice.Conn, address string) {
+	p.opened.Add(1)
+	p.active.Add(1)
+	defer p.active.Add(-1)
+	sent, received, err := splice.Join(ctx, client, backend)
+	p.Log.V(2).Info("Connection ended", "address", address, "sent", sent, "received", received, "error", err)
+}
+
+func statusOf(err error) int {
+	if dialErr := (*DialError)(nil); errors.As(err, &dialErr) {
+		return dialErr.Status
+	}
+	return http.StatusBadGateway
+}
+
+// takeOver answers 200 and returns the client's connection, with what it sent ahead of the answer.
+func takeOver(w http.ResponseWriter) (splice.Conn, error) {
+	raw, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("taking over the connection: %w", err)
+	}
+	conn, ok := raw.(splice.Conn)
+	if !ok {
+		_ = raw.Close()
+		return nil, fmt.Errorf("connection of type %T cannot be half-closed", raw)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return splice.Prepend(conn, buffered.Reader), nil
+}

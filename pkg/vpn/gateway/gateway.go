@@ -1,0 +1,103 @@
+// Package gateway is the one address of a seed: it hands TLS connections to Services by the host name that clients ask for, and
+// WireGuard packets by the server that they are for. It terminates neither.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/health"
+	"github.com/trellis-garden/trellis/pkg/vpn/relay"
+	"github.com/trellis-garden/trellis/pkg/vpn/splice"
+)
+
+// Config configures a gateway.
+type Config struct {
+	// TLSAddress takes TLS connections, ProxyAddress connections that begin with a PROXY protocol v2 header, WireGuardAddress
+	// UDP packets.
+	TLSAddress, ProxyAddress, WireGuardAddress string
+	// HealthAddress is where /healthz, /readyz and /metrics are served.
+	HealthAddress string
+	// MaxConnections bounds TCP connections, Limits WireGuard sessions.
+	MaxConnections int
+	Limits         demux.Limits
+	// Cluster is the seed's API server.
+	Cluster *rest.Config
+	// Log receives what happens.
+	Log logr.Logger
+}
+
+// Run serves until ctx is done.
+func Run(ctx context.Context, config Config) error {
+	listeners, err := listenTCP(ctx, config.TLSAddress, config.ProxyAddress)
+	if err != nil {
+		return err
+	}
+	relay, err := relay.Listen(ctx, config.Log.WithName("wireguard"), config.WireGuardAddress, config.Limits)
+	if err != nil {
+		return errors.Join(err, listeners[0].Close(), listeners[1].Close())
+	}
+	streams := NewStreams(config.Log.WithName("tls"), config.MaxConnections)
+	watcher, err := NewWatcher(config.Log.WithName("watch"), config.Cluster, func(routes Routes, servers []demux.Server) {
+		streams.SetRoutes(routes)
+		relay.SetServers(servers)
+		config.Log.V(1).Info("Routes changed", "hosts", routes.Len(), "wireguardServers", len(servers))
+	})
+	if err != nil {
+		return err
+	}
+	config.Log.Info("Serving", "tls", config.TLSAddress, "proxy", config.ProxyAddress, "wireguard", config.WireGuardAddress)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return streams.ServeTLS(ctx, listeners[0]) })
+	group.Go(func() error { return streams.ServeProxy(ctx, listeners[1]) })
+	group.Go(func() error { return relay.Run(ctx) })
+	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error { return endpoints(watcher, streams, relay).Run(ctx, config.HealthAddress) })
+	return group.Wait()
+}
+
+func listenTCP(ctx context.Context, addresses ...string) ([]net.Listener, error) {
+	var listeners []net.Listener
+	for _, address := range addresses {
+		listener, err := (&net.ListenConfig{KeepAliveConfig: splice.KeepAlive}).Listen(ctx, "tcp", address)
+		if err != nil {
+			for _, open := range listeners {
+				_ = open.Close()
+			}
+			return nil, fmt.Errorf("gateway port: %w", err)
+		}
+		listeners = append(listeners, listener)
+	}
+	return listeners, nil
+}
+
+func endpoints(watcher *Watcher, streams *Streams, relay *relay.Relay) health.Server {
+	return health.Server{
+		Ready: func() error {
+			select {
+			case <-watcher.Synced():
+				return nil
+			default:
+				return errors.New("the seed's Services are not known yet")
+			}
+		},
+		Metrics: func() map[string]float64 {
+			metrics := streams.Metrics()
+			maps.Copy(metrics, relay.Metrics())
+			metrics["gateway_routes_synced"] = 0
+			if watcher.RoutesSynced() {
+				metrics["gateway_routes_synced"] = 1
+			}
+			return metrics
+		},
+	}
+}

@@ -1,0 +1,147 @@
+package seedserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trellis-garden/trellis/pkg/vpn"
+	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
+	"github.com/trellis-garden/trellis/pkg/vpn/splice"
+)
+
+const (
+	// dialTimeout is for a shoot whose tunnel is up.
+	dialTimeout = 10 * time.Second
+	// dialTimeoutDown is for a shoot whose tunnel is down: long enough for a handshake that is just happening.
+	dialTimeoutDown = 3 * time.Second
+)
+
+// Dial opens a TCP connection through the tunnel to host:port, where host is an address of the shoot or a name that the
+// shoot's DNS knows.
+func (s *Server) Dial(ctx context.Context, address string) (splice.Conn, error) {
+	host, port, err := splitAddress(address)
+	if err != nil {
+		return nil, &connectproxy.DialError{Status: http.StatusBadRequest, Message: err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout(time.Now()))
+	defer cancel()
+	ip, err := s.resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	if !contains(s.config.AllowedIPs, ip) {
+		return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf(
+			"%s is in none of the shoot's networks (%s)", ip, joinPrefixes(s.config.AllowedIPs))}
+	}
+	conn, err := s.net.DialContextTCPAddrPort(ctx, netip.AddrPortFrom(ip, port))
+	if err != nil {
+		return nil, s.explain(err, "connecting to "+address)
+	}
+	return conn, nil
+}
+
+func (s *Server) timeout(now time.Time) time.Duration {
+	if stats, err := s.device.Stats(); err == nil && now.Sub(stats.LastHandshake) < vpn.HandshakeExpiry {
+		return dialTimeout
+	}
+	return dialTimeoutDown
+}
+
+func (s *Server) resolve(ctx context.Context, host string) (netip.Addr, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap(), nil
+	}
+	if !s.config.ClusterDNS.IsValid() {
+		return netip.Addr{}, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf(
+			"seed: %q is a name and this server has no --cluster-dns to resolve it; enable aggregator routing in kube-apiserver or set it", host)}
+	}
+	addresses, err := s.net.LookupContextHost(ctx, qualify(host, s.config.ClusterDomain))
+	if err != nil {
+		return netip.Addr{}, s.explain(err, fmt.Sprintf("resolving %q at the shoot's DNS %s", host, s.config.ClusterDNS))
+	}
+	for _, address := range addresses {
+		if ip, err := netip.ParseAddr(address); err == nil {
+			return ip, nil
+		}
+	}
+	return netip.Addr{}, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("shoot: %q has no address", host)}
+}
+
+// explain says which end a failure lies at.
+func (s *Server) explain(err error, doing string) error {
+	stats, statsErr := s.device.Stats()
+	if statsErr != nil {
+		return &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("seed: %s: %v", doing, statsErr)}
+	}
+	return explain(err, doing, stats.LastHandshake, time.Now())
+}
+
+func explain(err error, doing string, lastHandshake, now time.Time) *connectproxy.DialError {
+	const remedy = "; look at the logs of vpn-shoot in the shoot's kube-system and whether its nodes reach the gateway's UDP port 51820"
+	age := now.Sub(lastHandshake).Round(time.Second)
+	switch {
+	case lastHandshake.IsZero():
+		return &connectproxy.DialError{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf(
+			"tunnel: %s: the shoot never connected%s", doing, remedy)}
+	case age >= vpn.HandshakeExpiry:
+		return &connectproxy.DialError{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf(
+			"tunnel: %s: the shoot last connected %s ago%s", doing, age, remedy)}
+	case isTimeout(err):
+		return &connectproxy.DialError{Status: http.StatusGatewayTimeout, Message: fmt.Sprintf(
+			"shoot: %s: no answer (the tunnel's last handshake was %s ago)", doing, age)}
+	default:
+		return &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("shoot: %s: %v", doing, err)}
+	}
+}
+
+func isTimeout(err error) bool {
+	netErr := net.Error(nil)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &netErr) && netErr.Timeout()
+}
+
+func splitAddress(address string) (host string, port uint16, err error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("address %q is not host:port: %w", address, err)
+	}
+	number, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || number == 0 {
+		return "", 0, fmt.Errorf("address %q has no port between 1 and 65535", address)
+	}
+	return host, uint16(number), nil
+}
+
+// qualify completes the names that kube-apiserver uses for webhooks and aggregated APIs (<service>.<namespace>.svc).
+func qualify(name, clusterDomain string) string {
+	name = strings.TrimSuffix(name, ".")
+	if strings.HasSuffix(name, ".svc") {
+		return name + "." + clusterDomain
+	}
+	return name
+}
+
+func contains(prefixes []netip.Prefix, ip netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+func joinPrefixes(prefixes []netip.Prefix) string {
+	texts := make([]string, 0, len(prefixes))
+	for _, prefix := range prefixes {
+		texts = append(texts, prefix.String())
+	}
+	return strings.Join(texts, ", ")
+}

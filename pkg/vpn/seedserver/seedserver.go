@@ -1,0 +1,157 @@
+// Package seedserver is the seed's end of the tunnel: an unprivileged WireGuard device on a network stack inside the
+// process, and an HTTP CONNECT proxy into it for kube-apiserver.
+package seedserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"golang.zx2c4.com/wireguard/tun/netstack"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/trellis-garden/trellis/pkg/vpn"
+	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
+	"github.com/trellis-garden/trellis/pkg/vpn/health"
+	"github.com/trellis-garden/trellis/pkg/vpn/splice"
+	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
+	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
+)
+
+// Config configures a Server.
+type Config struct {
+	// PrivateKey is the seed's key; PeerPublicKey the shoot's.
+	PrivateKey, PeerPublicKey wgtypes.Key
+	// ListenPort is WireGuard's UDP port.
+	ListenPort int
+	// Addresses are the seed's own addresses inside the tunnel.
+	Addresses []netip.Addr
+	// AllowedIPs are the networks that are reached through the tunnel: the shoot's end and its nodes, pods and services.
+	AllowedIPs []netip.Prefix
+	// MTU of the tunnel.
+	MTU int
+	// ClusterDNS is the shoot's DNS server; when invalid, names are refused.
+	ClusterDNS netip.Addr
+	// ClusterDomain is appended to names that end in .svc.
+	ClusterDomain string
+	// ProxyAddress is where the CONNECT proxy listens, with TLS from the files.
+	ProxyAddress string
+	TLS          tlsfiles.Files
+	// HealthAddress is where /healthz, /readyz, /tunnel and /metrics are served.
+	HealthAddress string
+	// Log receives what happens.
+	Log logr.Logger
+}
+
+// Server is the seed's end of one shoot's tunnel.
+type Server struct {
+	config Config
+	device wireguard.Device
+	net    *netstack.Net
+	proxy  *connectproxy.Proxy
+	ready  atomic.Bool
+}
+
+// New opens the WireGuard device. Close releases it.
+func New(config Config) (*Server, error) {
+	if len(config.Addresses) == 0 {
+		return nil, errors.New("the seed needs an address inside the tunnel")
+	}
+	var dns []netip.Addr
+	if config.ClusterDNS.IsValid() {
+		dns = []netip.Addr{config.ClusterDNS}
+	}
+	tunDevice, stack, err := netstack.CreateNetTUN(config.Addresses, dns, config.MTU)
+	if err != nil {
+		return nil, fmt.Errorf("creating network stack: %w", err)
+	}
+	device, err := wireguard.NewUserspace(config.Log.WithName("wireguard"), tunDevice, wireguard.Config{
+		PrivateKey: config.PrivateKey,
+		ListenPort: config.ListenPort,
+		Peer:       wireguard.Peer{PublicKey: config.PeerPublicKey, AllowedIPs: config.AllowedIPs},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, device: device, net: stack}
+	s.proxy = &connectproxy.Proxy{Dial: s.Dial, Log: config.Log.WithName("proxy")}
+	return s, nil
+}
+
+// Close ends the device and with it every connection through the tunnel.
+func (s *Server) Close() error { return s.device.Close() }
+
+// Stats returns the state of the tunnel.
+func (s *Server) Stats() (wireguard.Stats, error) { return s.device.Stats() }
+
+// Run serves until ctx is done.
+func (s *Server) Run(ctx context.Context) error {
+	tlsConfig, err := tlsfiles.ServerConfig(s.config.TLS)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{KeepAliveConfig: splice.KeepAlive}).Listen(ctx, "tcp", s.config.ProxyAddress)
+	if err != nil {
+		return fmt.Errorf("HTTP CONNECT proxy: %w", err)
+	}
+	echo, err := s.net.ListenUDPAddrPort(netip.AddrPortFrom(s.config.Addresses[0], vpn.EchoPort))
+	if err != nil {
+		return errors.Join(fmt.Errorf("echo inside the tunnel: %w", err), listener.Close())
+	}
+	s.ready.Store(true)
+	s.config.Log.Info("Serving", "proxy", s.config.ProxyAddress, "wireguardPort", s.config.ListenPort, "allowedIPs", s.config.AllowedIPs)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.proxy.Serve(ctx, listener, tlsConfig) })
+	group.Go(func() error { return serveEcho(ctx, echo) })
+	group.Go(func() error { return s.health().Run(ctx, s.config.HealthAddress) })
+	return group.Wait()
+}
+
+func (s *Server) health() health.Server {
+	return health.Server{
+		Ready: func() error {
+			if !s.ready.Load() {
+				return errors.New("listeners are not open yet")
+			}
+			return nil
+		},
+		Tunnel:  s.device.Stats,
+		Metrics: s.metrics,
+	}
+}
+
+func (s *Server) metrics() map[string]float64 {
+	metrics := s.proxy.Metrics()
+	if stats, err := s.device.Stats(); err == nil {
+		metrics["vpn_tunnel_received_bytes_total"] = float64(stats.ReceivedBytes)
+		metrics["vpn_tunnel_sent_bytes_total"] = float64(stats.SentBytes)
+		if !stats.LastHandshake.IsZero() {
+			metrics["vpn_tunnel_last_handshake_timestamp_seconds"] = float64(stats.LastHandshake.Unix())
+		}
+	}
+	return metrics
+}
+
+// serveEcho returns every datagram to its sender. The shoot's end probes the tunnel with it.
+func serveEcho(ctx context.Context, conn net.PacketConn) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	buf := make([]byte, 64)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("echo inside the tunnel: %w", err)
+		}
+		// A lost answer is what the prober is there to notice.
+		_, _ = conn.WriteTo(buf[:n], from)
+	}
+}

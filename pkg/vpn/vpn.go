@@ -1,0 +1,45 @@
+// Package vpn holds what the two ends of the tunnel between a seed and a shoot, and the gateway between them, agree on:
+// addresses, ports, labels. The parts themselves live in the packages below it; none of them knows garden types.
+//
+//	kube-apiserver ─CONNECT─▶ seedserver ◀─WireGuard─ gateway (demux) ◀─WireGuard─ shootclient ─▶ nodes, pods, services
+//	kubectl, kubelets ─TLS─▶ gateway (clienthello) ─▶ kube-apiserver
+//	pods of a shoot ─▶ apiserverproxy ─PROXY v2─▶ gateway (proxyprotocol) ─▶ kube-apiserver
+package vpn
+
+import (
+	"net/netip"
+	"time"
+)
+
+const (
+	// LabelWireGuard marks the Services that the gateway forwards WireGuard to, with value "true".
+	LabelWireGuard = "vpn.trellis.garden/wireguard"
+	// AnnotationPublicKey on such a Service is the base64 public key of the WireGuard server behind it.
+	AnnotationPublicKey = "vpn.trellis.garden/public-key"
+
+	// WireGuardPort is the UDP port of the gateway and of every vpn-seed-server.
+	WireGuardPort = 51820
+	// HTTPConnectPort is the TCP port of the HTTP CONNECT proxy in vpn-seed-server.
+	HTTPConnectPort = 9443
+	// EchoPort is the UDP port on the seed's tunnel address that returns what it receives. The shoot probes it.
+	EchoPort = 7
+
+	// DefaultMTU fits a WireGuard packet (80 bytes of overhead over IPv6) into the 1450 bytes that a VXLAN overlay
+	// leaves, with a little to spare for clouds that take more.
+	DefaultMTU = 1360
+	// Keepalive is how often an idle shoot sends a packet, so that address translators on the way keep their state.
+	Keepalive = 12 * time.Second
+	// HandshakeExpiry is the age at which WireGuard itself gives up a session (REJECT_AFTER_TIME).
+	HandshakeExpiry = 180 * time.Second
+)
+
+var (
+	// SeedAddress is the seed's address inside the tunnel.
+	SeedAddress = netip.MustParseAddr("192.168.123.1")
+	// SeedAddress6 is the seed's IPv6 address inside the tunnel.
+	SeedAddress6 = netip.MustParseAddr("fd8f:6d53:b97a:1::1")
+	// ShootAddress is the shoot's address inside the tunnel.
+	ShootAddress = netip.MustParseAddr("192.168.123.2")
+	// TunnelNetwork is the network of both.
+	TunnelNetwork = netip.MustParsePrefix("192.168.123.0/24")
+)
