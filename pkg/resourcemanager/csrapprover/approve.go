@@ -1,0 +1,113 @@
+// Package csrapprover approves the certificates that kubelets of shoots serve with. kube-controller-manager approves the
+// certificates with which kubelets authenticate, but not these, because it cannot know which addresses a node has. The
+// Machine objects in the seed say which nodes are ours.
+package csrapprover
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	nodeUserPrefix = "system:node:"
+	nodesGroup     = "system:nodes"
+)
+
+// servingUsages are the usages a kubelet asks for; RSA keys add key encipherment.
+var servingUsages = []certificatesv1.KeyUsage{
+	certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth,
+}
+
+// Request is a checked certificate signing request of a kubelet.
+type Request struct {
+	// NodeName is the node that asks.
+	NodeName string
+	// DNSNames and IPs are what the certificate will be valid for.
+	DNSNames, IPs []string
+}
+
+// Parse checks everything that a request says about itself. The error says what is wrong; such a request is never
+// approved.
+func Parse(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
+	name, ok := strings.CutPrefix(csr.Spec.Username, nodeUserPrefix)
+	if !ok || name == "" {
+		return Request{}, fmt.Errorf("requester %q is not a node", csr.Spec.Username)
+	}
+	if !slices.Contains(csr.Spec.Groups, nodesGroup) {
+		return Request{}, fmt.Errorf("requester %q is not in group %s", csr.Spec.Username, nodesGroup)
+	}
+	for _, usage := range csr.Spec.Usages {
+		if !slices.Contains(servingUsages, usage) {
+			return Request{}, fmt.Errorf("usage %q is not one of a serving certificate", usage)
+		}
+	}
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return Request{}, errors.New("spec.request is not a PEM block of type CERTIFICATE REQUEST")
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return Request{}, fmt.Errorf("spec.request: %w", err)
+	}
+	return check(parsed, csr.Spec.Username, name)
+}
+
+// check compares the certificate's subject with the requester.
+func check(parsed *x509.CertificateRequest, username, nodeName string) (Request, error) {
+	switch {
+	case parsed.Subject.CommonName != username:
+		return Request{}, fmt.Errorf("common name %q differs from the requester %q", parsed.Subject.CommonName, username)
+	case !slices.Equal(parsed.Subject.Organization, []string{nodesGroup}):
+		return Request{}, fmt.Errorf("organization must be exactly %s", nodesGroup)
+	case len(parsed.EmailAddresses) > 0 || len(parsed.URIs) > 0:
+		return Request{}, errors.New("e-mail and URI names are not allowed")
+	case len(parsed.DNSNames)+len(parsed.IPAddresses) == 0:
+		return Request{}, errors.New("no DNS name or IP address is asked for")
+	}
+	request := Request{NodeName: nodeName, DNSNames: parsed.DNSNames}
+	for _, ip := range parsed.IPAddresses {
+		request.IPs = append(request.IPs, ip.String())
+	}
+	return request, nil
+}
+
+// Missing returns the names and addresses of the request that the node does not have.
+func (r Request) Missing(node *corev1.Node) []string {
+	var names, ips []string
+	for _, address := range node.Status.Addresses {
+		switch address.Type {
+		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
+			names = append(names, address.Address)
+		case corev1.NodeInternalIP, corev1.NodeExternalIP:
+			ips = append(ips, address.Address)
+		}
+	}
+	var missing []string
+	for _, name := range r.DNSNames {
+		if !slices.Contains(names, name) {
+			missing = append(missing, name)
+		}
+	}
+	for _, ip := range r.IPs {
+		if !slices.Contains(ips, ip) {
+			missing = append(missing, ip)
+		}
+	}
+	return missing
+}
+
+// machineListKind is the kind of lists of machines.
+var machineListKind = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "MachineList"}
+
+// pending says whether nobody decided about a request yet.
+func pending(csr *certificatesv1.CertificateSigningRequest) bool {
+	return csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Conditions) == 0
+}

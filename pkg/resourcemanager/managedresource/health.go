@@ -1,0 +1,145 @@
+package managedresource
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+)
+
+// Health is what an object's status says.
+type Health struct {
+	// Unhealthy tells why the object does not do its work; empty when it does.
+	Unhealthy string
+	// Progressing tells what is still being rolled out; empty when the object has settled.
+	Progressing string
+}
+
+// Healthy says that nothing is wrong and nothing is under way.
+func (h Health) Healthy() bool { return h.Unhealthy == "" && h.Progressing == "" }
+
+// checkers know the kinds that have a health of their own; all others are healthy when they exist.
+var checkers = map[string]func(*unstructured.Unstructured) (Health, error){
+	"Deployment.apps":  typed(deploymentHealth),
+	"StatefulSet.apps": typed(statefulSetHealth),
+	"DaemonSet.apps":   typed(daemonSetHealth),
+	"Job.batch":        typed(jobHealth),
+	"Pod":              typed(podHealth),
+	"Service":          typed(serviceHealth),
+	"CustomResourceDefinition.apiextensions.k8s.io": typed(crdHealth),
+	"APIService.apiregistration.k8s.io":             apiServiceHealth,
+}
+
+// HasHealth says whether objects of the kind are looked at again until they are healthy.
+func HasHealth(object *unstructured.Unstructured) bool {
+	_, ok := checkers[object.GroupVersionKind().GroupKind().String()]
+	return ok && object.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck] != "true"
+}
+
+// CheckHealth judges an object as read from its cluster.
+func CheckHealth(object *unstructured.Unstructured) Health {
+	if !HasHealth(object) {
+		return Health{}
+	}
+	health, err := checkers[object.GroupVersionKind().GroupKind().String()](object)
+	if err != nil {
+		return Health{Unhealthy: "status cannot be read: " + err.Error()}
+	}
+	return health
+}
+
+// typed adapts a check of a Go type.
+func typed[T any](check func(*T) Health) func(*unstructured.Unstructured) (Health, error) {
+	return func(object *unstructured.Unstructured) (Health, error) {
+		into := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+			return Health{}, err
+		}
+		return check(into), nil
+	}
+}
+
+// rollout judges a workload by its counters.
+func rollout(generation, observed int64, desired, updated, available int32) Health {
+	if observed < generation {
+		return Health{Progressing: "controller has not seen the latest change yet"}
+	}
+	var h Health
+	if available < desired {
+		h.Unhealthy = fmt.Sprintf("%d of %d replicas available", available, desired)
+	}
+	if updated < desired {
+		h.Progressing = fmt.Sprintf("%d of %d replicas updated", updated, desired)
+	}
+	return h
+}
+
+func deploymentHealth(d *appsv1.Deployment) Health {
+	s := d.Status
+	return rollout(d.Generation, s.ObservedGeneration, ptr.Deref(d.Spec.Replicas, 1), s.UpdatedReplicas, s.AvailableReplicas)
+}
+
+func statefulSetHealth(s *appsv1.StatefulSet) Health {
+	return rollout(s.Generation, s.Status.ObservedGeneration, ptr.Deref(s.Spec.Replicas, 1), s.Status.UpdatedReplicas, s.Status.ReadyReplicas)
+}
+
+func daemonSetHealth(d *appsv1.DaemonSet) Health {
+	s := d.Status
+	return rollout(d.Generation, s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.NumberAvailable)
+}
+
+func jobHealth(j *batchv1.Job) Health {
+	for _, condition := range j.Status.Conditions {
+		if condition.Type == batchv1.JobFailed && condition.Status == corev1.ConditionTrue {
+			return Health{Unhealthy: "job failed: " + condition.Message}
+		}
+	}
+	return Health{}
+}
+
+func podHealth(p *corev1.Pod) Health {
+	switch p.Status.Phase {
+	case corev1.PodRunning, corev1.PodSucceeded:
+		return Health{}
+	default:
+		return Health{Unhealthy: "pod is " + string(p.Status.Phase)}
+	}
+}
+
+func serviceHealth(s *corev1.Service) Health {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) == 0 {
+		return Health{Unhealthy: "load balancer has no address yet"}
+	}
+	return Health{}
+}
+
+func crdHealth(c *apiextensionsv1.CustomResourceDefinition) Health {
+	for _, condition := range c.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return Health{}
+		}
+	}
+	return Health{Unhealthy: "not established yet"}
+}
+
+// apiServiceHealth reads the condition Available without importing the aggregator's types.
+func apiServiceHealth(object *unstructured.Unstructured) (Health, error) {
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil {
+		return Health{}, err
+	}
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["type"] == "Available" && condition["status"] == "True" {
+			return Health{}, nil
+		}
+	}
+	return Health{Unhealthy: "API is not available yet"}, nil
+}
