@@ -33,6 +33,8 @@ type Options struct {
 	Cache string
 	// KubernetesVersions are built in addition to DefaultKubernetesVersion.
 	KubernetesVersions []string
+	// Programs are the names of Trellis' own programs to compile; empty means all.
+	Programs []string
 	// Progress is told about each step when it starts (done false) and when it ends. It may be called concurrently.
 	Progress func(step string, done bool, took time.Duration, err error)
 	// Log takes the output of the programs that are run.
@@ -63,6 +65,13 @@ type builder struct {
 
 // Build makes every image, program and root file system of the landscape that is missing or out of date.
 func Build(ctx context.Context, options Options) error {
+	for _, dir := range []*string{&options.Root, &options.Cache} {
+		absolute, err := filepath.Abs(*dir)
+		if err != nil {
+			return err
+		}
+		*dir = absolute
+	}
 	b := &builder{Options: options, store: Store{Dir: filepath.Join(options.Cache, StoreDir)}, layers: map[string]Layer{}}
 	b.debian = debian{dir: filepath.Join(options.Cache, "debian"), log: b.log}
 	for _, dir := range []string{b.binDir(), b.store.Dir, filepath.Join(options.Cache, "rootfs"), filepath.Join(options.Cache, "stamps")} {

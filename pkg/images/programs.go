@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -106,10 +107,9 @@ func kubernetes(version string) module {
 func (b *builder) buildPrograms(ctx context.Context) error {
 	packages := make([]string, 0, len(programs))
 	for _, p := range programs {
-		if _, err := os.Stat(filepath.Join(b.Root, p.pkg)); strings.HasPrefix(p.pkg, "./") && err != nil {
-			continue
+		if len(b.Programs) == 0 || slices.Contains(b.Programs, p.name) {
+			packages = append(packages, p.pkg)
 		}
-		packages = append(packages, p.pkg)
 	}
 	arguments := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", b.binDir() + "/"}, packages...)
 	return run(ctx, b.log, b.Root, []string{"CGO_ENABLED=0"}, "go", arguments...)

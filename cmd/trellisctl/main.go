@@ -1,0 +1,21 @@
+// trellisctl is the command line client of Trellis. Installed as kubectl-trellis it is the plugin `kubectl trellis`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/trellis-garden/trellis/pkg/trellisctl"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := trellisctl.NewCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,250 @@
+package nodeagent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// ChecksumAnnotation on the Node is the SHA-256 of the configuration that the machine runs.
+	ChecksumAnnotation = "checksum/cloud-config-data"
+	secretNamespace    = "kube-system"
+	// retryPeriod is the pause after a failure and between looks for kubelet's certificate.
+	retryPeriod = time.Second
+	// resyncPeriod bounds how long a change that no watch reported stays unseen.
+	resyncPeriod = 5 * time.Minute
+)
+
+// Agent applies the OperatingSystemConfig of one machine for as long as it runs.
+type Agent struct {
+	config  *Config
+	log     logr.Logger
+	machine *machine
+	applied *desired
+}
+
+// New connects to systemd and remembers what was applied before.
+func New(ctx context.Context, config *Config, log logr.Logger) (*Agent, error) {
+	connection, err := dbus.NewSystemdConnectionContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to systemd: %w", err)
+	}
+	agent := &Agent{config: config, log: log, applied: &desired{}}
+	agent.machine = &machine{root: "/", log: log, units: systemd{connection}, extract: extractWithContainerd}
+	data, err := os.ReadFile(AppliedPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return agent, nil
+	}
+	if err == nil {
+		err = yaml.Unmarshal(data, agent.applied)
+	}
+	if err != nil {
+		log.Error(err, "What was applied before is not known; everything is applied again", "path", AppliedPath)
+		agent.applied = &desired{}
+	}
+	return agent, nil
+}
+
+// Run applies the configuration, and every change of it, until ctx ends. Failures are logged and tried again.
+func (a *Agent) Run(ctx context.Context) error {
+	for {
+		err := a.runOnce(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			a.log.Error(err, "Trying again", "after", retryPeriod)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryPeriod):
+		}
+	}
+}
+
+// runOnce fetches and applies the configuration and then waits for a change of it.
+func (a *Agent) runOnce(ctx context.Context) error {
+	client, joined, err := a.client()
+	if err != nil {
+		return err
+	}
+	secret, err := client.CoreV1().Secrets(secretNamespace).Get(ctx, a.config.OperatingSystemConfigSecretName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("fetching Secret %s/%s: %w", secretNamespace, a.config.OperatingSystemConfigSecretName, err)
+	}
+	if err := a.applySecret(ctx, secret); err != nil {
+		return err
+	}
+	if !joined {
+		return a.waitForKubelet(ctx)
+	}
+	if err := a.annotateNode(ctx, client, checksum(secret.Data[DataKey])); err != nil {
+		return err
+	}
+	return a.waitForChange(ctx, client, secret)
+}
+
+// client uses kubelet's credentials once they are there, and the bootstrap token before.
+func (a *Agent) client() (client kubernetes.Interface, joined bool, err error) {
+	restConfig, err := clientcmd.BuildConfigFromFlags("", KubeletKubeconfigPath)
+	if err != nil {
+		restConfig, err = a.config.bootstrapClient()
+	} else {
+		joined = true
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	restConfig.UserAgent = "node-agent"
+	client, err = kubernetes.NewForConfig(rest.CopyConfig(restConfig))
+	return client, joined, err
+}
+
+func (a *Agent) applySecret(ctx context.Context, secret *corev1.Secret) error {
+	data, ok := secret.Data[DataKey]
+	if !ok {
+		return fmt.Errorf("Secret %s/%s has no key %s", secret.Namespace, secret.Name, DataKey)
+	}
+	wanted, err := decode(data)
+	if err != nil {
+		return err
+	}
+	if err := a.writeBootstrapKubeconfig(); err != nil {
+		return err
+	}
+	todo := diff(a.applied, wanted)
+	if todo.empty() {
+		return nil
+	}
+	a.log.Info("Applying the configuration", "files", len(todo.writeFiles), "units", len(todo.writeUnits), "restarts", len(todo.restart))
+	if err := a.machine.apply(ctx, todo); err != nil {
+		return err
+	}
+	return a.remember(wanted)
+}
+
+func (a *Agent) remember(wanted *desired) error {
+	data, err := yaml.Marshal(wanted)
+	if err != nil {
+		return err
+	}
+	if err := writeIfChanged(AppliedPath, data, 0o600); err != nil {
+		return err
+	}
+	a.applied = wanted
+	return nil
+}
+
+// writeBootstrapKubeconfig gives kubelet what it needs to ask for its certificate; not needed once it has joined.
+func (a *Agent) writeBootstrapKubeconfig() error {
+	if _, err := os.Stat(KubeletKubeconfigPath); err == nil || a.config.BootstrapToken == "" {
+		return nil
+	}
+	bundle, err := a.config.caBundle()
+	if err != nil {
+		return err
+	}
+	kubeconfig := clientcmdapi.Config{
+		CurrentContext: "shoot",
+		Clusters:       map[string]*clientcmdapi.Cluster{"shoot": {Server: a.config.APIServer.Server, CertificateAuthorityData: bundle}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"kubelet-bootstrap": {Token: a.config.BootstrapToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"shoot": {Cluster: "shoot", AuthInfo: "kubelet-bootstrap"}},
+	}
+	data, err := clientcmd.Write(kubeconfig)
+	if err != nil {
+		return err
+	}
+	return writeIfChanged(BootstrapKubeconfigPath, data, 0o600)
+}
+
+// waitForKubelet waits until kubelet has exchanged the bootstrap token for a certificate.
+func (a *Agent) waitForKubelet(ctx context.Context) error {
+	ticker := time.NewTicker(retryPeriod)
+	defer ticker.Stop()
+	deadline := time.After(resyncPeriod)
+	for {
+		if _, err := os.Stat(KubeletKubeconfigPath); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-deadline:
+			return fmt.Errorf("kubelet has no certificate after %s; see: journalctl -u kubelet", resyncPeriod)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (a *Agent) annotateNode(ctx context.Context, client kubernetes.Interface, sum string) error {
+	name := a.config.MachineName
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		name = host
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("Node %s has not registered yet", name)
+	}
+	if err != nil {
+		return fmt.Errorf("reading Node %s: %w", name, err)
+	}
+	if node.Annotations[ChecksumAnnotation] == sum {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ChecksumAnnotation, sum)
+	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("annotating Node %s: %w", name, err)
+	}
+	return nil
+}
+
+// waitForChange returns when the Secret has another version, or after resyncPeriod.
+func (a *Agent) waitForChange(ctx context.Context, client kubernetes.Interface, secret *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, resyncPeriod)
+	defer cancel()
+	options := metav1.ListOptions{FieldSelector: "metadata.name=" + secret.Name, ResourceVersion: secret.ResourceVersion}
+	watcher, err := client.CoreV1().Secrets(secretNamespace).Watch(ctx, options)
+	if err != nil {
+		return fmt.Errorf("watching Secret %s/%s: %w", secretNamespace, secret.Name, err)
+	}
+	defer watcher.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, open := <-watcher.ResultChan():
+			if !open {
+				a.log.V(1).Info("The watch ended")
+			}
+			return nil
+		}
+	}
+}
+
+func checksum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,159 @@
+package nodeagent
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+// DataKey is the key of the Secret that holds the OperatingSystemConfig.
+const DataKey = "osc.yaml"
+
+// desired is what an OperatingSystemConfig asks of the machine: the core's part and what the extension added in status.
+type desired struct {
+	Files []extensionsv1alpha1.File `json:"files,omitempty"`
+	Units []extensionsv1alpha1.Unit `json:"units,omitempty"`
+}
+
+func decode(data []byte) (*desired, error) {
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	if err := yaml.Unmarshal(data, osc); err != nil {
+		return nil, fmt.Errorf("%s: %w", DataKey, err)
+	}
+	all := &desired{
+		Files: append(slices.Clone(osc.Spec.Files), osc.Status.ExtensionFiles...),
+		Units: mergeUnits(osc.Spec.Units, osc.Status.ExtensionUnits),
+	}
+	for i, file := range all.Files {
+		if file.Path == "" {
+			return nil, fmt.Errorf("%s: spec.files[%d].path: must be set", DataKey, i)
+		}
+		if file.Content.Inline == nil && file.Content.ImageRef == nil {
+			return nil, fmt.Errorf("%s: spec.files[%d].content (%s): must have inline or imageRef", DataKey, i, file.Path)
+		}
+	}
+	return all, nil
+}
+
+// mergeUnits joins units of the same name: the extension's content wins, drop-ins and file paths add up.
+func mergeUnits(core, extension []extensionsv1alpha1.Unit) []extensionsv1alpha1.Unit {
+	merged := slices.Clone(core)
+	for _, unit := range extension {
+		i := slices.IndexFunc(merged, func(u extensionsv1alpha1.Unit) bool { return u.Name == unit.Name })
+		if i < 0 {
+			merged = append(merged, unit)
+			continue
+		}
+		if unit.Content != nil {
+			merged[i].Content = unit.Content
+		}
+		merged[i].DropIns = append(slices.Clone(merged[i].DropIns), unit.DropIns...)
+		merged[i].FilePaths = append(slices.Clone(merged[i].FilePaths), unit.FilePaths...)
+	}
+	return merged
+}
+
+// changes is what has to be done to get from one configuration to another.
+type changes struct {
+	// writeFiles are new or different, removeFiles are gone from the configuration.
+	writeFiles  []extensionsv1alpha1.File
+	removeFiles []string
+	// writeUnits have new or different content or drop-ins; restart also lists those whose files changed.
+	writeUnits  []extensionsv1alpha1.Unit
+	removeUnits []string
+	restart     []string
+}
+
+func (c changes) empty() bool {
+	return len(c.writeFiles)+len(c.removeFiles)+len(c.writeUnits)+len(c.removeUnits)+len(c.restart) == 0
+}
+
+// diff compares what was applied with what is wanted.
+func diff(applied, wanted *desired) changes {
+	var result changes
+	oldFiles := index(applied.Files, func(f extensionsv1alpha1.File) string { return f.Path })
+	newFiles := index(wanted.Files, func(f extensionsv1alpha1.File) string { return f.Path })
+	changed := map[string]bool{}
+	for _, file := range wanted.Files {
+		if old, known := oldFiles[file.Path]; !known || !sameYAML(old, file) {
+			result.writeFiles = append(result.writeFiles, file)
+			changed[file.Path] = true
+		}
+	}
+	for _, file := range applied.Files {
+		if _, wanted := newFiles[file.Path]; !wanted {
+			result.removeFiles = append(result.removeFiles, file.Path)
+		}
+	}
+	oldUnits := index(applied.Units, func(u extensionsv1alpha1.Unit) string { return u.Name })
+	newUnits := index(wanted.Units, func(u extensionsv1alpha1.Unit) string { return u.Name })
+	for _, unit := range wanted.Units {
+		old, known := oldUnits[unit.Name]
+		different := !known || !sameYAML(old, unit)
+		if different {
+			result.writeUnits = append(result.writeUnits, unit)
+		}
+		if different || slices.ContainsFunc(unit.FilePaths, func(path string) bool { return changed[path] }) {
+			result.restart = append(result.restart, unit.Name)
+		}
+	}
+	for _, unit := range applied.Units {
+		if _, wanted := newUnits[unit.Name]; !wanted {
+			result.removeUnits = append(result.removeUnits, unit.Name)
+		}
+	}
+	return result
+}
+
+func index[T any](items []T, key func(T) string) map[string]T {
+	result := make(map[string]T, len(items))
+	for _, item := range items {
+		result[key(item)] = item
+	}
+	return result
+}
+
+func sameYAML(a, b any) bool {
+	left, leftErr := yaml.Marshal(a)
+	right, rightErr := yaml.Marshal(b)
+	return leftErr == nil && rightErr == nil && bytes.Equal(left, right)
+}
+
+// inlineContent decodes the content of a file: plain, "b64" (base64), or "gzip+b64".
+func inlineContent(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
+	switch inline.Encoding {
+	case "":
+		return []byte(inline.Data), nil
+	case "b64", "base64":
+		return base64.StdEncoding.DecodeString(inline.Data)
+	case "gzip", "gz+b64", "gzip+b64", "gz", "gz+base64", "gzip+base64":
+		packed, err := base64.StdEncoding.DecodeString(inline.Data)
+		if err != nil {
+			packed = []byte(inline.Data)
+		}
+		reader, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(reader)
+	}
+	return nil, fmt.Errorf("unknown encoding %q; known are none, b64 and gzip+b64", inline.Encoding)
+}
+
+// defaultPermissions is the mode of files that name none.
+const defaultPermissions fs.FileMode = 0o644
+
+func permissions(file extensionsv1alpha1.File) fs.FileMode {
+	if file.Permissions == nil {
+		return defaultPermissions
+	}
+	return fs.FileMode(*file.Permissions).Perm()
+}

@@ -1,0 +1,154 @@
+// Package trellisctl is the command line client of a garden: it lists projects, shoots and seeds, remembers a target,
+// and hands out short-lived kubeconfigs. It talks to the garden's API only, and to a seed's for what runs there.
+package trellisctl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+)
+
+// ConfigEnv names the environment variable with the path of the configuration.
+const ConfigEnv = "TRELLISCTL_CONFIG"
+
+// Config lists the gardens that the user knows.
+type Config struct {
+	Gardens []Garden `json:"gardens"`
+	// path is where the configuration was read.
+	path string
+}
+
+// Garden is one garden.
+type Garden struct {
+	// Name is what the user calls it.
+	Name string `json:"name"`
+	// Identity is the cluster identity of the garden (ConfigMap kube-system/cluster-identity).
+	Identity string `json:"identity,omitempty"`
+	// Kubeconfig is the path of the user's kubeconfig for the garden's API.
+	Kubeconfig string `json:"kubeconfig"`
+	// Context overrides the kubeconfig's current context.
+	Context string `json:"context,omitempty"`
+	// Endpoints say where domains are reached that no DNS server of the user's machine knows.
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+}
+
+// Endpoint is the address at which every host of a domain is reached by TLS SNI.
+type Endpoint struct {
+	Domain string `json:"domain"`
+	// Address is host:port.
+	Address string `json:"address"`
+}
+
+// configPaths lists where a configuration is looked for, first hit wins: the working directory and its parents (a
+// clone with a running landscape), the folder above the program, the home directory.
+func configPaths() []string {
+	const local = ".landscape/trellisctl.yaml"
+	var paths []string
+	if dir, err := os.Getwd(); err == nil {
+		for ; ; dir = filepath.Dir(dir) {
+			paths = append(paths, filepath.Join(dir, local))
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	if executable, err := os.Executable(); err == nil {
+		paths = append(paths, filepath.Join(filepath.Dir(filepath.Dir(executable)), local))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		paths = append(paths, filepath.Join(home, ".garden", "trellisctl.yaml"))
+	}
+	return paths
+}
+
+// LoadConfig reads the configuration at path, or at TRELLISCTL_CONFIG, or at the first default place that has one.
+func LoadConfig(path string) (*Config, error) {
+	if path == "" {
+		path = os.Getenv(ConfigEnv)
+	}
+	if path != "" {
+		return readConfig(path)
+	}
+	for _, candidate := range configPaths() {
+		config, err := readConfig(candidate)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return config, err
+		}
+	}
+	return nil, fmt.Errorf("no garden is configured: run `make up` for a local landscape, or write ~/.garden/trellisctl.yaml "+
+		"(gardens: [{name, kubeconfig}]), or name a file with --config or %s", ConfigEnv)
+}
+
+func readConfig(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	config := &Config{path: path}
+	if err := yaml.UnmarshalStrict(data, config); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, garden := range config.Gardens {
+		if garden.Name == "" || garden.Kubeconfig == "" {
+			return nil, fmt.Errorf("%s: gardens[%d]: name and kubeconfig must be set", path, i)
+		}
+		for j, endpoint := range garden.Endpoints {
+			if _, _, err := net.SplitHostPort(endpoint.Address); err != nil {
+				return nil, fmt.Errorf("%s: gardens[%d].endpoints[%d].address: %w", path, i, j, err)
+			}
+		}
+	}
+	return config, nil
+}
+
+// Garden finds a garden by name or identity; an empty name means the only one.
+func (c *Config) Garden(name string) (*Garden, error) {
+	var names []string
+	for i := range c.Gardens {
+		garden := &c.Gardens[i]
+		if garden.Name == name || (name != "" && garden.Identity == name) || (name == "" && len(c.Gardens) == 1) {
+			return garden, nil
+		}
+		names = append(names, garden.Name)
+	}
+	if name == "" {
+		return nil, fmt.Errorf("several gardens are configured: choose one of %s with --garden or `trellisctl target --garden NAME`", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("garden %q is not in %s; known are: %s", name, c.path, strings.Join(names, ", "))
+}
+
+// Route points every cluster of the kubeconfig whose host lies in one of the garden's endpoint domains at the address
+// of that domain; the host becomes the TLS server name.
+func (g *Garden) Route(kubeconfig *api.Config) error {
+	for name, cluster := range kubeconfig.Clusters {
+		server, err := url.Parse(cluster.Server)
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", name, err)
+		}
+		address, ok := g.addressOf(server.Hostname())
+		if !ok {
+			continue
+		}
+		cluster.TLSServerName = server.Hostname()
+		server.Host = address
+		cluster.Server = server.String()
+	}
+	return nil
+}
+
+func (g *Garden) addressOf(host string) (string, bool) {
+	for _, endpoint := range g.Endpoints {
+		if host == endpoint.Domain || strings.HasSuffix(host, "."+endpoint.Domain) {
+			return endpoint.Address, true
+		}
+	}
+	return "", false
+}
