@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -99,5 +100,15 @@ func HTTPProbe(scheme corev1.URIScheme, path string, port, periodSeconds, failur
 		PeriodSeconds:    periodSeconds,
 		SuccessThreshold: 1,
 		FailureThreshold: failureThreshold,
+	}
+}
+
+// SurgeStrategy brings up a new pod before the old one goes, so that one replica is enough for a rollout without a gap.
+func SurgeStrategy() appsv1.DeploymentStrategy {
+	return appsv1.DeploymentStrategy{
+		Type: appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+		},
 	}
 }

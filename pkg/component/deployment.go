@@ -1,0 +1,64 @@
+package component
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// ControlPlaneDeploymentValues describe a Deployment with one hardened container that serves its health over TLS and
+// mounts Secrets.
+type ControlPlaneDeploymentValues struct {
+	// Namespace and Name of the Deployment; the container has its name.
+	Namespace, Name string
+	// Labels select the pods.
+	Labels   map[string]string
+	Replicas int32
+	Image    string
+	Command  []string
+	Args     []string
+	Env      []corev1.EnvVar
+	Requests corev1.ResourceRequirements
+	// Secrets appear as files below MountPath.
+	Secrets   []SecretFiles
+	MountPath string
+	// Port serves /healthz over TLS.
+	Port int32
+}
+
+// ControlPlaneDeployment returns the Deployment of a simple part of a control plane.
+func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
+	labels := WithControlPlaneRole(v.Labels)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas:             ptr.To(v.Replicas),
+			RevisionHistoryLimit: ptr.To[int32](1),
+			Selector:             &metav1.LabelSelector{MatchLabels: v.Labels},
+			Strategy:             SurgeStrategy(),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: HardenedPod(corev1.PodSpec{
+					TerminationGracePeriodSeconds: ptr.To[int64](10),
+					Volumes:                       []corev1.Volume{ProjectedSecrets("secrets", v.Secrets...)},
+					Containers: []corev1.Container{{
+						Name:                     v.Name,
+						Image:                    v.Image,
+						ImagePullPolicy:          corev1.PullIfNotPresent,
+						Command:                  v.Command,
+						Args:                     v.Args,
+						Env:                      v.Env,
+						Ports:                    []corev1.ContainerPort{{Name: "https", ContainerPort: v.Port, Protocol: corev1.ProtocolTCP}},
+						ReadinessProbe:           HTTPProbe(corev1.URISchemeHTTPS, "/healthz", v.Port, 2, 3),
+						LivenessProbe:            HTTPProbe(corev1.URISchemeHTTPS, "/healthz", v.Port, 10, 6),
+						Resources:                v.Requests,
+						SecurityContext:          HardenedContainer(),
+						TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+						VolumeMounts:             []corev1.VolumeMount{{Name: "secrets", MountPath: v.MountPath, ReadOnly: true}},
+					}},
+				}),
+			},
+		},
+	}
+}

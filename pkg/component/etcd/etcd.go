@@ -1,0 +1,337 @@
+// Package etcd deploys one etcd of a control plane: a StatefulSet that runs etcd-steward, the Service for its clients, and
+// the headless Service for its members. Clients must present a certificate of the authority ca-etcd.
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/etcd"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+// Role tells what an etcd holds.
+type Role string
+
+const (
+	// Main holds every object but events.
+	Main Role = "main"
+	// Events holds events, which may be lost.
+	Events Role = "events"
+)
+
+const (
+	// ClientPort is the port of the client Service.
+	ClientPort int32 = 2379
+	healthPort int32 = 8080
+	// ClientSecretName is the configuration name of the client certificate that kube-apiserver presents.
+	ClientSecretName = "etcd-client"
+
+	volumeMount = "/var/etcd"
+	dataDir     = volumeMount + "/data"
+	backupMount = "/var/etcd-backup"
+	pkiMount    = "/etc/etcd/pki"
+)
+
+// Values of an etcd.
+type Values struct {
+	// Role is required.
+	Role Role
+	// Image of etcd-steward.
+	Image string
+	// Replicas is 1, or 0 for a hibernated control plane. Data stays with 0.
+	Replicas int32
+	// StorageClass of the volume; nil for the seed's default.
+	StorageClass *string
+	// StorageCapacity of the volume; default 2Gi. It cannot be changed later.
+	StorageCapacity resource.Quantity
+	// BackupDir is a directory on the seed's node below which snapshots are kept, in <namespace>/<name>. Empty: they are
+	// kept on the etcd's own volume, which helps against damaged files but not against a lost volume.
+	BackupDir string
+	// SnapshotPeriod is the time between full snapshots; default an hour for Main, six for Events.
+	SnapshotPeriod time.Duration
+	// SnapshotRetention is the number of full snapshots kept; default 12 for Main, 1 for Events.
+	SnapshotRetention int
+	// Quota limits the size of the database; default 8Gi for Main, 2Gi for Events, but not more than 80 % of the volume.
+	Quota resource.Quantity
+}
+
+// Name returns the name of the StatefulSet for a role.
+func Name(role Role) string { return "etcd-" + string(role) }
+
+// ClientServiceName returns the name of the Service that clients of a role's etcd use, on ClientPort.
+func ClientServiceName(role Role) string { return Name(role) + "-client" }
+
+func peerServiceName(role Role) string { return Name(role) + "-peer" }
+
+// Labels are those of the pods of a role.
+func Labels(role Role) map[string]string {
+	return component.Labels("etcd-statefulset", string(role))
+}
+
+// New returns the component. The authority ca-etcd must have been generated before Deploy.
+func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
+	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults()}
+}
+
+func (v Values) withDefaults() Values {
+	period, retention, quota := time.Hour, 12, resource.MustParse("8Gi")
+	if v.Role == Events {
+		period, retention, quota = 6*time.Hour, 1, resource.MustParse("2Gi")
+	}
+	if v.StorageCapacity.IsZero() {
+		v.StorageCapacity = resource.MustParse("2Gi")
+	}
+	if v.SnapshotPeriod == 0 {
+		v.SnapshotPeriod = period
+	}
+	if v.SnapshotRetention == 0 {
+		v.SnapshotRetention = retention
+	}
+	if v.Quota.IsZero() {
+		v.Quota = *resource.NewQuantity(min(quota.Value(), v.StorageCapacity.Value()*8/10), resource.BinarySI)
+	}
+	return v
+}
+
+type deployer struct {
+	client    client.Client
+	namespace string
+	secrets   secrets.Manager
+	values    Values
+}
+
+// secretNames are the Secrets that the pods mount.
+type secretNames struct{ ca, server string }
+
+// Deploy implements component.Deployer.
+func (d *deployer) Deploy(ctx context.Context) error {
+	names, err := d.generateSecrets(ctx)
+	if err != nil {
+		return err
+	}
+	return component.Apply(ctx, d.client, objects(d.namespace, d.values, names)...)
+}
+
+func (d *deployer) generateSecrets(ctx context.Context) (secretNames, error) {
+	ca, err := component.CABundle(d.secrets, component.CAETCD)
+	if err != nil {
+		return secretNames{}, err
+	}
+	server, err := d.secrets.Generate(ctx, serverCertificate(d.namespace, d.values.Role))
+	if err != nil {
+		return secretNames{}, err
+	}
+	return secretNames{ca: ca.Name, server: server.Name}, nil
+}
+
+func serverCertificate(namespace string, role Role) secrets.CertificateConfig {
+	service := ClientServiceName(role)
+	return secrets.CertificateConfig{
+		Name:       "etcd-server-" + string(role),
+		CommonName: "etcd-server",
+		CertType:   secrets.ServerClientCert,
+		SigningCA:  component.CAETCD,
+		DNSNames: []string{
+			"localhost", service, service + "." + namespace, service + "." + namespace + ".svc",
+			service + "." + namespace + ".svc.cluster.local", "*." + peerServiceName(role) + "." + namespace + ".svc.cluster.local",
+		},
+	}
+}
+
+// ClientCertificate is the configuration of the certificate that kube-apiserver presents to etcd.
+func ClientCertificate() secrets.CertificateConfig {
+	return secrets.CertificateConfig{
+		Name: ClientSecretName, CommonName: "etcd-client", CertType: secrets.ClientCert, SigningCA: component.CAETCD,
+	}
+}
+
+// Destroy implements component.Deployer. It deletes the volume with the data, too.
+func (d *deployer) Destroy(ctx context.Context) error {
+	return component.Delete(ctx, d.client, d.deletable()...)
+}
+
+// deletable are the objects by name only, so that Destroy needs no secrets.
+func (d *deployer) deletable() []client.Object {
+	name := Name(d.values.Role)
+	return []client.Object{
+		&appsv1.StatefulSet{ObjectMeta: d.meta(name)},
+		&corev1.Service{ObjectMeta: d.meta(ClientServiceName(d.values.Role))},
+		&corev1.Service{ObjectMeta: d.meta(peerServiceName(d.values.Role))},
+		&corev1.PersistentVolumeClaim{ObjectMeta: d.meta(claimName(d.values.Role) + "-" + name + "-0")},
+	}
+}
+
+func (d *deployer) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: d.namespace, Name: name}
+}
+
+// Wait implements component.Waiter.
+func (d *deployer) Wait(ctx context.Context) error {
+	return component.WaitUntilHealthy(ctx, d.client, &appsv1.StatefulSet{ObjectMeta: d.meta(Name(d.values.Role))})
+}
+
+// WaitCleanup implements component.Waiter.
+func (d *deployer) WaitCleanup(ctx context.Context) error {
+	if err := component.WaitUntilGone(ctx, d.client, d.deletable()...); err != nil {
+		return err
+	}
+	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels(d.values.Role))
+}
+
+// objects returns what makes up an etcd.
+func objects(namespace string, v Values, names secretNames) []client.Object {
+	return []client.Object{clientService(namespace, v.Role), peerService(namespace, v.Role), statefulSet(namespace, v, names)}
+}
+
+func objectMeta(namespace, name string, role Role) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels(role))}
+}
+
+func clientService(namespace string, role Role) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: objectMeta(namespace, ClientServiceName(role), role),
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeClusterIP,
+			Selector: Labels(role),
+			Ports:    []corev1.ServicePort{clientServicePort()},
+		},
+	}
+}
+
+func peerService(namespace string, role Role) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: objectMeta(namespace, peerServiceName(role), role),
+		Spec: corev1.ServiceSpec{
+			Type:                     corev1.ServiceTypeClusterIP,
+			ClusterIP:                corev1.ClusterIPNone,
+			PublishNotReadyAddresses: true,
+			Selector:                 Labels(role),
+			Ports:                    []corev1.ServicePort{clientServicePort()},
+		},
+	}
+}
+
+func clientServicePort() corev1.ServicePort {
+	return corev1.ServicePort{
+		Name: "client", Protocol: corev1.ProtocolTCP, Port: ClientPort, TargetPort: intstr.FromInt32(ClientPort),
+	}
+}
+
+// claimName is the name of the volume claim template, as published for Gardener.
+func claimName(role Role) string {
+	if role == Main {
+		return "main-etcd"
+	}
+	return Name(role)
+}
+
+func statefulSet(namespace string, v Values, names secretNames) *appsv1.StatefulSet {
+	meta := objectMeta(namespace, Name(v.Role), v.Role)
+	return &appsv1.StatefulSet{
+		ObjectMeta: meta,
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             ptr.To(v.Replicas),
+			ServiceName:          peerServiceName(v.Role),
+			RevisionHistoryLimit: ptr.To[int32](1),
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			Selector:             &metav1.LabelSelector{MatchLabels: Labels(v.Role)},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				Spec:       podSpec(namespace, v, names),
+			},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: claimName(v.Role)},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					StorageClassName: v.StorageClass,
+					Resources: corev1.VolumeResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceStorage: v.StorageCapacity},
+					},
+				},
+			}},
+		},
+	}
+}
+
+func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
+	container := corev1.Container{
+		Name:            "etcd",
+		Image:           v.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:            arguments(namespace, v),
+		Env:             []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
+		Ports: []corev1.ContainerPort{
+			{Name: "client", ContainerPort: ClientPort, Protocol: corev1.ProtocolTCP},
+			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
+		},
+		Resources:                component.Requests("10m", "60Mi"),
+		SecurityContext:          component.HardenedContainer(),
+		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 5),
+		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/livez", healthPort, 10, 6),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: claimName(v.Role), MountPath: volumeMount},
+			{Name: "pki", MountPath: pkiMount, ReadOnly: true},
+		},
+	}
+	spec := component.HardenedPod(corev1.PodSpec{
+		TerminationGracePeriodSeconds: ptr.To[int64](60),
+		Volumes: []corev1.Volume{component.ProjectedSecrets("pki",
+			component.SecretFiles{Secret: names.ca, Files: map[string]string{secrets.DataKeyCertificateBundle: "ca.crt"}},
+			component.SecretFiles{Secret: names.server, Files: map[string]string{
+				secrets.DataKeyCertificate: "tls.crt", secrets.DataKeyPrivateKey: "tls.key",
+			}},
+		)},
+	})
+	if v.BackupDir != "" {
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "backup", VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{
+				Path: path.Join(v.BackupDir, namespace, Name(v.Role)), Type: ptr.To(corev1.HostPathDirectoryOrCreate),
+			},
+		}})
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "backup", MountPath: backupMount})
+		// kubelet creates the directory for root, without whom it could not be written to.
+		spec.SecurityContext.RunAsNonRoot = nil
+		spec.SecurityContext.RunAsUser = ptr.To[int64](0)
+	}
+	spec.Containers = []corev1.Container{container}
+	return spec
+}
+
+func arguments(namespace string, v Values) []string {
+	backups, onDataLoss := volumeMount+"/backup", etcd.Fail
+	if v.BackupDir != "" {
+		backups = backupMount
+	}
+	if v.Role == Events {
+		onDataLoss = etcd.StartEmpty
+	}
+	return []string{
+		"--name=" + Name(v.Role),
+		"--data-dir=" + dataDir,
+		"--listen-client-urls=https://0.0.0.0:" + strconv.Itoa(int(ClientPort)),
+		fmt.Sprintf("--advertise-client-urls=https://%s.%s.svc:%d", ClientServiceName(v.Role), namespace, ClientPort),
+		"--cert-file=" + pkiMount + "/tls.crt",
+		"--key-file=" + pkiMount + "/tls.key",
+		"--trusted-ca-file=" + pkiMount + "/ca.crt",
+		fmt.Sprintf("--health-address=:%d", healthPort),
+		"--backup-dir=" + backups,
+		"--snapshot-period=" + v.SnapshotPeriod.String(),
+		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),
+		"--on-data-loss=" + string(onDataLoss),
+		"--quota-backend-bytes=" + strconv.FormatInt(v.Quota.Value(), 10),
+	}
+}

@@ -1,0 +1,142 @@
+package kubeapiserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/etcd"
+)
+
+const (
+	pkiMount    = "/etc/kubernetes/pki"
+	configMount = "/etc/kubernetes/config"
+
+	fileAuthentication = "authentication.yaml"
+	fileEgressSelector = "egress-selector.yaml"
+	fileEncryption     = "encryption.yaml"
+)
+
+// Arguments returns the flags of kube-apiserver, sorted.
+func Arguments(v Values) []string {
+	v = v.withDefaults()
+	flags := map[string]string{}
+	for _, group := range []map[string]string{
+		servingFlags(v), authenticationFlags(v), etcdFlags(), resourceFlags(v), nodeFlags(v), optionalFlags(v), v.ExtraArgs,
+	} {
+		maps.Copy(flags, group)
+	}
+	return component.SortedFlags(flags)
+}
+
+func servingFlags(v Values) map[string]string {
+	return map[string]string{
+		"secure-port":                    strconv.Itoa(int(Port)),
+		"tls-cert-file":                  pkiMount + "/server/tls.crt",
+		"tls-private-key-file":           pkiMount + "/server/tls.key",
+		"tls-min-version":                "VersionTLS12",
+		"service-cluster-ip-range":       strings.Join(v.ServiceNetworks, ","),
+		"goaway-chance":                  "0",
+		"max-requests-inflight":          strconv.Itoa(v.MaxRequestsInflight),
+		"max-mutating-requests-inflight": strconv.Itoa(v.MaxMutatingRequestsInflight),
+		"profiling":                      "false",
+		// Endpoints learn of a stopping replica before it refuses connections.
+		"shutdown-delay-duration":    "5s",
+		"shutdown-send-retry-after":  "true",
+		"enable-aggregator-routing":  strconv.FormatBool(v.AggregatorRouting),
+		"encryption-provider-config": configMount + "/encryption/" + fileEncryption,
+		"proxy-client-cert-file":     pkiMount + "/front-proxy-client/tls.crt",
+		"proxy-client-key-file":      pkiMount + "/front-proxy-client/tls.key",
+		"allow-privileged":           "true",
+		"event-ttl":                  "1h",
+		"authorization-mode":         authorizationMode(v),
+	}
+}
+
+func authorizationMode(v Values) string {
+	if v.IsWorkerless {
+		return "RBAC"
+	}
+	return "Node,RBAC"
+}
+
+func authenticationFlags(v Values) map[string]string {
+	return map[string]string{
+		// Holds the rule that anonymous requests reach the health checks only.
+		"authentication-config":                   configMount + "/files/" + fileAuthentication,
+		"client-ca-file":                          pkiMount + "/ca-client/bundle.crt",
+		"enable-bootstrap-token-auth":             strconv.FormatBool(!v.IsWorkerless),
+		"requestheader-client-ca-file":            pkiMount + "/ca-front-proxy/bundle.crt",
+		"requestheader-allowed-names":             frontProxyUser,
+		"requestheader-username-headers":          "X-Remote-User",
+		"requestheader-group-headers":             "X-Remote-Group",
+		"requestheader-extra-headers-prefix":      "X-Remote-Extra-",
+		"service-account-issuer":                  v.ServiceAccountIssuer,
+		"service-account-key-file":                pkiMount + "/service-account-bundle/bundle.pub",
+		"service-account-signing-key-file":        pkiMount + "/service-account/id_rsa",
+		"service-account-extend-token-expiration": "false",
+		"api-audiences":                           "kubernetes,gardener",
+	}
+}
+
+func etcdFlags() map[string]string {
+	server := func(role etcd.Role) string {
+		return fmt.Sprintf("https://%s:%d", etcd.ClientServiceName(role), etcd.ClientPort)
+	}
+	return map[string]string{
+		"etcd-servers":           server(etcd.Main),
+		"etcd-servers-overrides": "/events#" + server(etcd.Events),
+		"etcd-cafile":            pkiMount + "/ca-etcd/bundle.crt",
+		"etcd-certfile":          pkiMount + "/etcd-client/tls.crt",
+		"etcd-keyfile":           pkiMount + "/etcd-client/tls.key",
+	}
+}
+
+func resourceFlags(v Values) map[string]string {
+	flags := map[string]string{}
+	enabled := slices.Clone(v.EnabledAdmissionPlugins)
+	if !v.IsWorkerless {
+		enabled = append(enabled, "NodeRestriction")
+	}
+	setList(flags, "enable-admission-plugins", enabled)
+	setList(flags, "disable-admission-plugins", v.DisabledAdmissionPlugins)
+	if len(v.FeatureGates) > 0 {
+		flags["feature-gates"] = component.Switches(v.FeatureGates)
+	}
+	if len(v.RuntimeConfig) > 0 {
+		flags["runtime-config"] = component.Switches(v.RuntimeConfig)
+	}
+	return flags
+}
+
+func nodeFlags(v Values) map[string]string {
+	if v.IsWorkerless {
+		return nil
+	}
+	return map[string]string{
+		"kubelet-certificate-authority":   pkiMount + "/ca-kubelet/bundle.crt",
+		"kubelet-client-certificate":      pkiMount + "/kubelet-client/tls.crt",
+		"kubelet-client-key":              pkiMount + "/kubelet-client/tls.key",
+		"kubelet-preferred-address-types": "InternalIP,Hostname,ExternalIP",
+	}
+}
+
+func optionalFlags(v Values) map[string]string {
+	flags := map[string]string{}
+	if v.AdvertiseAddress != "" {
+		flags["advertise-address"] = v.AdvertiseAddress
+	}
+	if v.VPN != nil {
+		flags["egress-selector-config-file"] = configMount + "/files/" + fileEgressSelector
+	}
+	return flags
+}
+
+func setList(flags map[string]string, name string, values []string) {
+	if len(values) > 0 {
+		flags[name] = strings.Join(slices.Compact(slices.Sorted(slices.Values(values))), ",")
+	}
+}

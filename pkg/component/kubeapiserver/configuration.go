@@ -1,0 +1,88 @@
+package kubeapiserver
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+// configurationFiles renders the files that are not secret.
+func configurationFiles(v Values) (map[string][]byte, error) {
+	files := map[string]any{fileAuthentication: authentication()}
+	if v.VPN != nil {
+		files[fileEgressSelector] = egressSelector(*v.VPN)
+	}
+	data := make(map[string][]byte, len(files))
+	for name, content := range files {
+		encoded, err := yaml.Marshal(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		data[name] = encoded
+	}
+	return data, nil
+}
+
+// authentication lets anonymous requests reach the health checks, which kubelet sends, and nothing else.
+func authentication() *apiserverv1.AuthenticationConfiguration {
+	config := &apiserverv1.AuthenticationConfiguration{
+		TypeMeta:  metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "AuthenticationConfiguration"},
+		Anonymous: &apiserverv1.AnonymousAuthConfig{Enabled: true},
+	}
+	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+		config.Anonymous.Conditions = append(config.Anonymous.Conditions, apiserverv1.AnonymousAuthCondition{Path: path})
+	}
+	return config
+}
+
+// egressSelector sends what goes to the cluster's networks through the VPN, everything else directly.
+func egressSelector(vpn VPNValues) *apiserverv1beta1.EgressSelectorConfiguration {
+	direct := apiserverv1beta1.Connection{ProxyProtocol: apiserverv1beta1.ProtocolDirect}
+	return &apiserverv1beta1.EgressSelectorConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.k8s.io/v1beta1", Kind: "EgressSelectorConfiguration"},
+		EgressSelections: []apiserverv1beta1.EgressSelection{
+			{Name: "cluster", Connection: apiserverv1beta1.Connection{
+				ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
+				Transport: &apiserverv1beta1.Transport{TCP: &apiserverv1beta1.TCPTransport{
+					URL: fmt.Sprintf("https://%s:%d", vpn.ProxyHost, vpn.ProxyPort),
+					TLSConfig: &apiserverv1beta1.TLSConfig{
+						CABundle:   pkiMount + "/ca-vpn/bundle.crt",
+						ClientCert: pkiMount + "/vpn-client/tls.crt",
+						ClientKey:  pkiMount + "/vpn-client/tls.key",
+					},
+				}},
+			}},
+			{Name: "controlplane", Connection: direct},
+			{Name: "etcd", Connection: direct},
+		},
+	}
+}
+
+// encryption encrypts with the current key, and reads what an older key or none encrypted.
+func encryption(values EncryptionValues, keys ...*corev1.Secret) *apiserverv1.EncryptionConfiguration {
+	var list []apiserverv1.Key
+	for _, key := range keys {
+		if key != nil {
+			list = append(list, apiserverv1.Key{
+				Name: string(key.Data[secrets.DataKeyEncryptionKeyName]), Secret: string(key.Data[secrets.DataKeyEncryptionKey]),
+			})
+		}
+	}
+	provider := apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: list}}
+	if values.Provider == AESCBC {
+		provider = apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: list}}
+	}
+	return &apiserverv1.EncryptionConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"},
+		Resources: []apiserverv1.ResourceConfiguration{{
+			Resources: values.Resources,
+			Providers: []apiserverv1.ProviderConfiguration{provider, {Identity: &apiserverv1.IdentityConfiguration{}}},
+		}},
+	}
+}

@@ -1,0 +1,203 @@
+package kubeapiserver
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+// Interface is the component with what others ask it for.
+type Interface interface {
+	component.Component
+	// GenericTokenKubeconfigSecretName returns the name of the Secret with the kubeconfig that reads its token from
+	// GenericTokenFile; empty before Deploy or GenerateKubeconfigs.
+	GenericTokenKubeconfigSecretName() string
+	// GenerateKubeconfigs makes the kubeconfigs only, which does not need the API server to run.
+	GenerateKubeconfigs(ctx context.Context) error
+	// DeployService applies the Service only, for what needs its address early.
+	DeployService(ctx context.Context) error
+}
+
+// New returns the component. The authorities must have been generated before Deploy.
+func New(c client.Client, namespace string, manager secrets.Manager, values Values) Interface {
+	return &deployer{client: c, namespace: namespace, secrets: manager, values: values.withDefaults()}
+}
+
+type deployer struct {
+	client    client.Client
+	namespace string
+	secrets   secrets.Manager
+	values    Values
+}
+
+// Labels are those of the pods.
+func Labels() map[string]string { return component.Labels("kubernetes", "apiserver") }
+
+// Deploy implements component.Deployer.
+func (d *deployer) Deploy(ctx context.Context) error {
+	if err := d.values.validate(); err != nil {
+		return err
+	}
+	mounted, err := generateSecrets(ctx, d.secrets, d.namespace, d.values)
+	if err != nil {
+		return err
+	}
+	if err := d.GenerateKubeconfigs(ctx); err != nil {
+		return err
+	}
+	return component.Apply(ctx, d.client, service(d.namespace), deployment(d.namespace, d.values, mounted))
+}
+
+// DeployService implements Interface.
+func (d *deployer) DeployService(ctx context.Context) error {
+	return component.Apply(ctx, d.client, service(d.namespace))
+}
+
+// GenerateKubeconfigs implements Interface.
+func (d *deployer) GenerateKubeconfigs(ctx context.Context) error {
+	internal, err := d.secrets.Generate(ctx, secrets.KubeconfigConfig{
+		Name:   InternalKubeconfigSecret,
+		Server: "https://" + InternalHost(d.namespace),
+		User:   "gardener.cloud:system:gardenlet:internal",
+		Groups: []string{"system:masters"},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := d.secrets.Generate(ctx, secrets.KubeconfigConfig{
+		Name: GenericTokenKubeconfigName, Server: LocalServer, TokenFile: GenericTokenFile,
+	}); err != nil {
+		return err
+	}
+	return component.Apply(ctx, d.client, &corev1.Secret{
+		ObjectMeta: objectMeta(d.namespace, InternalKubeconfigSecret),
+		Type:       corev1.SecretTypeOpaque,
+		Data:       internal.Data,
+	})
+}
+
+// GenericTokenKubeconfigSecretName implements Interface.
+func (d *deployer) GenericTokenKubeconfigSecretName() string {
+	secret, found := d.secrets.Get(GenericTokenKubeconfigName)
+	if !found {
+		return ""
+	}
+	return secret.Name
+}
+
+// Destroy implements component.Deployer.
+func (d *deployer) Destroy(ctx context.Context) error {
+	return component.Delete(ctx, d.client, d.deletable()...)
+}
+
+func (d *deployer) deletable() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: InternalKubeconfigSecret}},
+	}
+}
+
+// Wait implements component.Waiter.
+func (d *deployer) Wait(ctx context.Context) error {
+	return component.WaitUntilHealthy(ctx, d.client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}})
+}
+
+// WaitCleanup implements component.Waiter.
+func (d *deployer) WaitCleanup(ctx context.Context) error {
+	if err := component.WaitUntilGone(ctx, d.client, d.deletable()...); err != nil {
+		return err
+	}
+	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
+}
+
+func objectMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels())}
+}
+
+func service(namespace string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: objectMeta(namespace, Name),
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeClusterIP,
+			Selector: Labels(),
+			Ports: []corev1.ServicePort{{
+				Name: "kube-apiserver", Protocol: corev1.ProtocolTCP, Port: ServicePort, TargetPort: intstr.FromInt32(Port),
+			}},
+		},
+	}
+}
+
+func deployment(namespace string, v Values, mounted mountedSecrets) *appsv1.Deployment {
+	meta := objectMeta(namespace, Name)
+	return &appsv1.Deployment{
+		ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas:             ptr.To(v.Replicas),
+			RevisionHistoryLimit: ptr.To[int32](1),
+			Selector:             &metav1.LabelSelector{MatchLabels: Labels()},
+			Strategy:             component.SurgeStrategy(),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				Spec:       podSpec(v, mounted),
+			},
+		},
+	}
+}
+
+func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
+	return component.HardenedPod(corev1.PodSpec{
+		HostAliases:                   v.HostAliases,
+		TerminationGracePeriodSeconds: ptr.To[int64](30),
+		Volumes: []corev1.Volume{
+			component.ProjectedSecrets("pki", inFolders(mounted.pki)...),
+			component.ProjectedSecrets("config", inFolders(mounted.config)...),
+		},
+		Containers: []corev1.Container{{
+			Name:            Name,
+			Image:           v.Image,
+			ImagePullPolicy: corev1.PullIfNotPresent,
+			Command:         []string{"/usr/local/bin/kube-apiserver"},
+			Args:            Arguments(v),
+			// Memory is what a control plane costs most of; the garbage collector's CPU is cheap beside it.
+			Env:   []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
+			Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
+			// The startup probe gives a server with a large database five minutes, and when it first succeeds kubelet
+			// asks for readiness at once: clients wait for this.
+			StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
+			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 2, 3),
+			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 10, 6),
+			Resources:                component.Requests("20m", "200Mi"),
+			SecurityContext:          component.HardenedContainer(),
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "pki", MountPath: pkiMount, ReadOnly: true},
+				{Name: "config", MountPath: configMount, ReadOnly: true},
+			},
+		}},
+	})
+}
+
+// inFolders puts the files of each Secret below a folder.
+func inFolders(folders map[string]component.SecretFiles) []component.SecretFiles {
+	list := make([]component.SecretFiles, 0, len(folders))
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		moved := component.SecretFiles{Secret: folders[folder].Secret, Files: map[string]string{}}
+		for key, file := range folders[folder].Files {
+			moved.Files[key] = path.Join(folder, file)
+		}
+		list = append(list, moved)
+	}
+	return list
+}

@@ -1,0 +1,185 @@
+package kubeapiserver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+const (
+	frontProxyUser    = "front-proxy-client"
+	encryptionKeyName = "kube-apiserver-etcd-encryption-key"
+	// KubeletClientUser is the user that kube-apiserver is for kubelets.
+	KubeletClientUser = "system:kube-apiserver:kubelet"
+)
+
+// mountedSecrets are the names of the Secrets in the pod, by the folder they appear in.
+type mountedSecrets struct {
+	// pki are certificates, keys and bundles; config are configuration files.
+	pki    map[string]component.SecretFiles
+	config map[string]component.SecretFiles
+}
+
+// generateSecrets makes everything that the pod mounts.
+func generateSecrets(ctx context.Context, manager secrets.Manager, namespace string, v Values) (mountedSecrets, error) {
+	mounted := mountedSecrets{pki: map[string]component.SecretFiles{}, config: map[string]component.SecretFiles{}}
+	for _, name := range authorities(v) {
+		bundle, err := component.CABundle(manager, name)
+		if err != nil {
+			return mounted, err
+		}
+		mounted.pki[name] = files(bundle, secrets.DataKeyCertificateBundle)
+	}
+	configs, err := certificates(namespace, v)
+	if err != nil {
+		return mounted, err
+	}
+	for folder, config := range configs {
+		secret, err := manager.Generate(ctx, config)
+		if err != nil {
+			return mounted, err
+		}
+		mounted.pki[folder] = files(secret, secrets.DataKeyCertificate, secrets.DataKeyPrivateKey)
+	}
+	if err := generateServiceAccountKey(ctx, manager, mounted); err != nil {
+		return mounted, err
+	}
+	return mounted, generateConfiguration(ctx, manager, v, mounted)
+}
+
+func files(secret *corev1.Secret, keys ...string) component.SecretFiles {
+	result := component.SecretFiles{Secret: secret.Name, Files: map[string]string{}}
+	for _, key := range keys {
+		result.Files[key] = key
+	}
+	return result
+}
+
+func authorities(v Values) []string {
+	list := []string{component.CAClient, component.CAETCD, component.CAFrontProxy}
+	if !v.IsWorkerless {
+		list = append(list, component.CAKubelet)
+	}
+	if v.VPN != nil {
+		list = append(list, component.CAVPN)
+	}
+	return list
+}
+
+// certificates returns the certificates of the process by the folder they are mounted in.
+func certificates(namespace string, v Values) (map[string]secrets.CertificateConfig, error) {
+	server, err := serverCertificate(namespace, v)
+	if err != nil {
+		return nil, err
+	}
+	configs := map[string]secrets.CertificateConfig{
+		"server":      server,
+		"etcd-client": etcd.ClientCertificate(),
+		"front-proxy-client": {
+			Name: "kube-aggregator", CommonName: frontProxyUser, CertType: secrets.ClientCert, SigningCA: component.CAFrontProxy,
+		},
+	}
+	if !v.IsWorkerless {
+		configs["kubelet-client"] = secrets.CertificateConfig{
+			Name: "kube-apiserver-kubelet", CommonName: KubeletClientUser, CertType: secrets.ClientCert, SigningCA: component.CAKubelet,
+		}
+	}
+	if v.VPN != nil {
+		configs["vpn-client"] = secrets.CertificateConfig{
+			Name: "kube-apiserver-http-proxy-client", CommonName: Name, CertType: secrets.ClientCert, SigningCA: component.CAVPN,
+		}
+	}
+	return configs, nil
+}
+
+func serverCertificate(namespace string, v Values) (secrets.CertificateConfig, error) {
+	config := secrets.CertificateConfig{
+		Name: Name, CommonName: Name, CertType: secrets.ServerCert, SigningCA: component.CACluster,
+		DNSNames: append([]string{
+			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+			Name, Name + "." + namespace, InternalHost(namespace), InternalHost(namespace) + ".cluster.local",
+		}, v.ExternalHostnames...),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	for _, network := range v.ServiceNetworks {
+		first, err := FirstServiceIP(network)
+		if err != nil {
+			return config, err
+		}
+		config.IPAddresses = append(config.IPAddresses, net.ParseIP(first))
+	}
+	if v.AdvertiseAddress != "" {
+		config.IPAddresses = append(config.IPAddresses, net.ParseIP(v.AdvertiseAddress))
+	}
+	return config, nil
+}
+
+// FirstServiceIP returns the address of the Service "kubernetes": the first one of the services' network.
+func FirstServiceIP(network string) (string, error) { return ServiceIP(network, 1) }
+
+// ServiceIP returns the address at an offset in a network; clusters use 10 for their DNS.
+func ServiceIP(network string, offset int) (string, error) {
+	prefix, err := netip.ParsePrefix(network)
+	if err != nil {
+		return "", fmt.Errorf("service network: %w", err)
+	}
+	address := prefix.Masked().Addr()
+	for range offset {
+		address = address.Next()
+	}
+	if !prefix.Contains(address) {
+		return "", fmt.Errorf("service network %s has no address number %d", network, offset)
+	}
+	return address.String(), nil
+}
+
+func generateServiceAccountKey(ctx context.Context, manager secrets.Manager, mounted mountedSecrets) error {
+	key, err := manager.Generate(ctx, secrets.KeyConfig{Name: ServiceAccountKeyName}, secrets.KeepOld())
+	if err != nil {
+		return err
+	}
+	bundle, found := manager.Get(ServiceAccountKeyName, secrets.Bundle)
+	if !found {
+		return fmt.Errorf("secret %q has no bundle", ServiceAccountKeyName)
+	}
+	mounted.pki["service-account"] = files(key, secrets.DataKeyRSAPrivateKey)
+	mounted.pki["service-account-bundle"] = files(bundle, secrets.DataKeyPublicKeyBundle)
+	return nil
+}
+
+func generateConfiguration(ctx context.Context, manager secrets.Manager, v Values, mounted mountedSecrets) error {
+	key, err := manager.Generate(ctx, secrets.EncryptionKeyConfig{Name: encryptionKeyName}, secrets.KeepOld())
+	if err != nil {
+		return err
+	}
+	oldKey, _ := manager.Get(encryptionKeyName, secrets.Old)
+	encoded, err := yaml.Marshal(encryption(v.Encryption, key, oldKey))
+	if err != nil {
+		return err
+	}
+	plain, err := configurationFiles(v)
+	if err != nil {
+		return err
+	}
+	for folder, config := range map[string]secrets.DataConfig{
+		"encryption": {Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded}},
+		"files":      {Name: "kube-apiserver-config", Data: plain},
+	} {
+		secret, err := manager.Generate(ctx, config)
+		if err != nil {
+			return err
+		}
+		mounted.config[folder] = files(secret, slices.Collect(maps.Keys(config.Data))...)
+	}
+	return nil
+}

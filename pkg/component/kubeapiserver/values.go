@@ -1,0 +1,153 @@
+// Package kubeapiserver deploys the kube-apiserver of a control plane with its Service and all of its certificates, and
+// makes the kubeconfigs by which the seed's processes reach it.
+package kubeapiserver
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// Name of Deployment and Service.
+	Name = "kube-apiserver"
+	// ServicePort is the port of the Service.
+	ServicePort int32 = 443
+	// Port is where the process listens; together with the advertise address it is the endpoint of the
+	// Service "kubernetes" in the cluster.
+	Port int32 = 6443
+	// InternalKubeconfigSecret is the fixed name of the Secret with an administrator's kubeconfig for the seed's
+	// processes, under the key "kubeconfig".
+	InternalKubeconfigSecret = "gardener-internal"
+	// GenericTokenKubeconfigName is the configuration name of the kubeconfig that reads its token from
+	// GenericTokenFile; the Secret's name has a checksum behind it.
+	GenericTokenKubeconfigName = "generic-token-kubeconfig"
+	// GenericTokenFile is where pods with a shoot-access Secret find their token.
+	GenericTokenFile = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token"
+	// ServiceAccountKeyName is the configuration name of the key that signs service account tokens.
+	ServiceAccountKeyName = "service-account-key"
+)
+
+// EncryptionProvider is how objects are encrypted in etcd.
+type EncryptionProvider string
+
+// The encryption providers.
+const (
+	// Secretbox is XSalsa20-Poly1305, the default.
+	Secretbox EncryptionProvider = "secretbox"
+	// AESCBC is AES in CBC mode.
+	AESCBC EncryptionProvider = "aescbc"
+)
+
+// Values of a kube-apiserver.
+type Values struct {
+	// Version is the Kubernetes version, e.g. "1.36.3".
+	Version string
+	// Image of kube-apiserver.
+	Image string
+	// Replicas; 0 for a hibernated control plane.
+	Replicas int32
+	// ServiceNetworks are the CIDRs of services, at least one.
+	ServiceNetworks []string
+	// AdvertiseAddress is the address behind the Service "kubernetes" in the cluster; empty for the pod's own address,
+	// which suits a cluster without nodes.
+	AdvertiseAddress string
+	// ExternalHostnames are the names that clients outside use; they are put into the certificate.
+	ExternalHostnames []string
+	// VPN makes connections to nodes, pods and services of the cluster go through vpn-seed-server; nil without workers.
+	VPN *VPNValues
+	// ServiceAccountIssuer is the issuer of service account tokens; default "https://kubernetes.default.svc.cluster.local".
+	ServiceAccountIssuer string
+	// Encryption at rest is always on.
+	Encryption EncryptionValues
+	// AggregatorRouting sends requests for aggregated APIs to endpoints of their Services rather than to the Services'
+	// addresses. Right for shoots; wrong for the virtual garden, whose Services are external names.
+	AggregatorRouting bool
+	// EnabledAdmissionPlugins and DisabledAdmissionPlugins change the default set.
+	EnabledAdmissionPlugins  []string
+	DisabledAdmissionPlugins []string
+	// IsWorkerless leaves out what only clusters with nodes need.
+	IsWorkerless bool
+	// HostAliases are names that the process shall resolve by itself.
+	HostAliases []corev1.HostAlias
+	// FeatureGates and RuntimeConfig are passed on.
+	FeatureGates  map[string]bool
+	RuntimeConfig map[string]bool
+	// MaxRequestsInflight and MaxMutatingRequestsInflight bound concurrency, and with it memory; default 200 and 100.
+	MaxRequestsInflight         int
+	MaxMutatingRequestsInflight int
+	// ExtraArgs are flags without dashes; they replace flags of the same name.
+	ExtraArgs map[string]string
+}
+
+// VPNValues tell where kube-apiserver finds the way into the cluster's networks.
+type VPNValues struct {
+	// ProxyHost and ProxyPort of the HTTP CONNECT proxy; default "vpn-seed-server" and 9443.
+	ProxyHost string
+	ProxyPort int32
+}
+
+// EncryptionValues say what is encrypted in etcd, and how.
+type EncryptionValues struct {
+	// Provider defaults to Secretbox.
+	Provider EncryptionProvider
+	// Resources in the form "secrets" or "things.example.com"; default "secrets".
+	Resources []string
+}
+
+func (v Values) withDefaults() Values {
+	if v.ServiceAccountIssuer == "" {
+		v.ServiceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
+	}
+	if v.Encryption.Provider == "" {
+		v.Encryption.Provider = Secretbox
+	}
+	if len(v.Encryption.Resources) == 0 {
+		v.Encryption.Resources = []string{"secrets"}
+	}
+	if v.MaxRequestsInflight == 0 {
+		v.MaxRequestsInflight = 200
+	}
+	if v.MaxMutatingRequestsInflight == 0 {
+		v.MaxMutatingRequestsInflight = 100
+	}
+	if v.VPN != nil {
+		vpn := *v.VPN
+		if vpn.ProxyHost == "" {
+			vpn.ProxyHost = "vpn-seed-server"
+		}
+		if vpn.ProxyPort == 0 {
+			vpn.ProxyPort = 9443
+		}
+		v.VPN = &vpn
+	}
+	return v
+}
+
+func (v Values) validate() error {
+	if v.Image == "" {
+		return errors.New("kube-apiserver: no image is given")
+	}
+	if len(v.ServiceNetworks) == 0 {
+		return errors.New("kube-apiserver: no service network is given")
+	}
+	for _, network := range v.ServiceNetworks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			return fmt.Errorf("kube-apiserver: service network: %w", err)
+		}
+	}
+	if v.AdvertiseAddress != "" {
+		if _, err := netip.ParseAddr(v.AdvertiseAddress); err != nil {
+			return fmt.Errorf("kube-apiserver: advertise address: %w", err)
+		}
+	}
+	return nil
+}
+
+// InternalHost is the name of the Service for clients in other namespaces of the seed.
+func InternalHost(namespace string) string { return Name + "." + namespace + ".svc" }
+
+// LocalServer is the URL of the API server for pods in its own namespace.
+const LocalServer = "https://" + Name

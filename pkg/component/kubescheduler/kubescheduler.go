@@ -1,0 +1,126 @@
+// Package kubescheduler deploys the kube-scheduler of a control plane.
+package kubescheduler
+
+import (
+	"context"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+const (
+	// Name of the Deployment.
+	Name       = "kube-scheduler"
+	port int32 = 10259
+
+	mount          = "/etc/kubernetes/scheduler"
+	kubeconfigFile = mount + "/kubeconfig"
+)
+
+// Values of a kube-scheduler.
+type Values struct {
+	// Version is the Kubernetes version, e.g. "1.36.3".
+	Version string
+	// Image of kube-scheduler.
+	Image string
+	// Replicas; 0 for a hibernated control plane. With more than one they elect a leader.
+	Replicas int32
+	// FeatureGates are passed on.
+	FeatureGates map[string]bool
+	// ExtraArgs are flags without dashes; they replace flags of the same name.
+	ExtraArgs map[string]string
+}
+
+// Labels are those of the pods.
+func Labels() map[string]string { return component.Labels("kubernetes", "scheduler") }
+
+// New returns the component. The authorities must have been generated before Deploy.
+func New(c client.Client, namespace string, manager secrets.Manager, values Values) component.Component {
+	return &deployer{client: c, namespace: namespace, secrets: manager, values: values}
+}
+
+type deployer struct {
+	client    client.Client
+	namespace string
+	secrets   secrets.Manager
+	values    Values
+}
+
+// Deploy implements component.Deployer.
+func (d *deployer) Deploy(ctx context.Context) error {
+	kubeconfig, err := d.secrets.Generate(ctx, secrets.KubeconfigConfig{
+		Name: Name, Server: kubeapiserver.LocalServer, User: "system:kube-scheduler",
+	})
+	if err != nil {
+		return err
+	}
+	return component.Apply(ctx, d.client, deployment(d.namespace, d.values, kubeconfig.Name))
+}
+
+// Destroy implements component.Deployer.
+func (d *deployer) Destroy(ctx context.Context) error {
+	return component.Delete(ctx, d.client, d.empty())
+}
+
+func (d *deployer) empty() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}}
+}
+
+// Wait implements component.Waiter.
+func (d *deployer) Wait(ctx context.Context) error {
+	return component.WaitUntilHealthy(ctx, d.client, d.empty())
+}
+
+// WaitCleanup implements component.Waiter.
+func (d *deployer) WaitCleanup(ctx context.Context) error {
+	if err := component.WaitUntilGone(ctx, d.client, d.empty()); err != nil {
+		return err
+	}
+	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
+}
+
+// Arguments returns the flags of kube-scheduler, sorted.
+func Arguments(v Values) []string {
+	flags := map[string]string{
+		"kubeconfig":                       kubeconfigFile,
+		"authentication-kubeconfig":        kubeconfigFile,
+		"authorization-kubeconfig":         kubeconfigFile,
+		"authorization-always-allow-paths": "/healthz,/livez,/readyz",
+		"secure-port":                      strconv.Itoa(int(port)),
+		"cert-dir":                         "",
+		"profiling":                        "false",
+		"leader-elect":                     strconv.FormatBool(v.Replicas > 1),
+	}
+	if len(v.FeatureGates) > 0 {
+		flags["feature-gates"] = component.Switches(v.FeatureGates)
+	}
+	maps.Copy(flags, v.ExtraArgs)
+	return component.SortedFlags(flags)
+}
+
+func deployment(namespace string, v Values, kubeconfig string) *appsv1.Deployment {
+	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
+		Namespace: namespace,
+		Name:      Name,
+		Labels:    Labels(),
+		Replicas:  v.Replicas,
+		Image:     v.Image,
+		Command:   []string{"/usr/local/bin/kube-scheduler"},
+		Args:      Arguments(v),
+		Env:       []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
+		Requests:  component.Requests("10m", "60Mi"),
+		Secrets: []component.SecretFiles{
+			{Secret: kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: "kubeconfig"}},
+		},
+		MountPath: mount,
+		Port:      port,
+	})
+}
