@@ -114,6 +114,8 @@ func (s *Steward) start(ctx context.Context) error {
 	case <-timeout.C:
 		err = fmt.Errorf("not ready after %s", startTimeout)
 	}
+	// A server that never became ready has nobody to hand over to; asking it to would take minutes.
+	s.etcd.Server.HardStop()
 	s.etcd.Close()
 	return fmt.Errorf("starting etcd: %w", err)
 }

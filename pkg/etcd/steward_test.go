@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		log, err := zap.NewDevelopment()
+		log, err := zap.NewProduction(zap.AddStacktrace(zap.PanicLevel))
 		if err != nil {
 			exit(err)
 		}

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 )
@@ -43,45 +45,72 @@ func Verify(dataDir string) (err error) {
 			err = fmt.Errorf("reading the data panics: %v", cause)
 		}
 	}()
-	if err := verifyWAL(walDir(dataDir)); err != nil {
+	logged, err := verifyWAL(walDir(dataDir))
+	if err != nil {
 		return fmt.Errorf("write-ahead log: %w", err)
 	}
-	if err := verifyDatabase(dbPath(dataDir)); err != nil {
+	applied, err := verifyDatabase(dbPath(dataDir))
+	if err != nil {
 		return fmt.Errorf("database: %w", err)
+	}
+	// An entry is applied to the database only after it is durable in the log. A log that ends before is not torn by
+	// a crash but damaged, and etcd would cut it there.
+	if logged < applied {
+		return fmt.Errorf("write-ahead log: it ends at entry %d, but entry %d is applied to the database", logged, applied)
 	}
 	return nil
 }
 
-func verifyWAL(dir string) error {
+// verifyWAL reads the log and returns the index of its last entry.
+func verifyWAL(dir string) (uint64, error) {
 	if !wal.Exist(dir) {
-		return errors.New("it has no files")
+		return 0, errors.New("it has no files")
 	}
 	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(snapshots) == 0 {
-		return errors.New("it holds no snapshot record")
+		return 0, errors.New("it holds no snapshot record")
 	}
-	_, err = wal.Verify(zap.NewNop(), dir, snapshots[len(snapshots)-1])
-	return err
+	newest := snapshots[len(snapshots)-1]
+	log, err := wal.OpenForRead(zap.NewNop(), dir, newest)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = log.Close() }()
+	_, _, entries, err := log.ReadAll()
+	if err != nil {
+		return 0, err
+	}
+	if len(entries) == 0 {
+		return newest.Index, nil
+	}
+	return entries[len(entries)-1].Index, nil
 }
 
-func verifyDatabase(path string) error {
+// verifyDatabase checks every page of the database and returns the index of the last entry applied to it.
+func verifyDatabase(path string) (applied uint64, err error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: 5 * time.Second})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { _ = db.Close() }()
-	return db.View(func(tx *bolt.Tx) error {
+	err = db.View(func(tx *bolt.Tx) error {
 		var first error
 		for err := range tx.Check() {
 			if first == nil {
 				first = err
 			}
 		}
+		if meta := tx.Bucket(schema.Meta.Name()); first == nil && meta != nil {
+			if value := meta.Get(schema.MetaConsistentIndexKeyName); len(value) == 8 {
+				applied = binary.BigEndian.Uint64(value)
+			}
+		}
 		return first
 	})
+	return applied, err
 }
 
 // VerifyCommand is the argument with which the executable verifies the data directory named by --data-dir and exits.
