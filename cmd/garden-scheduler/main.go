@@ -1,0 +1,58 @@
+// The garden-scheduler binary assigns shoots to seeds.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trellis-garden/trellis/pkg/scheduler"
+	"github.com/trellis-garden/trellis/pkg/version"
+)
+
+func main() {
+	if err := command().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "garden-scheduler:", err)
+		os.Exit(1)
+	}
+}
+
+// command parses the options.
+func command() *cobra.Command {
+	options := scheduler.Options{}
+	logging := textlogger.NewConfig()
+	cmd := &cobra.Command{
+		Use:     "garden-scheduler",
+		Short:   "Assign shoots to seeds",
+		Version: version.String(),
+		Long: `garden-scheduler gives each Shoot without a seed the seed with the fewest shoots among those that fit: ready and
+visible, of the right provider and region, tolerated, selected, with room left. The decision is written through
+shoots/binding. When no seed fits, status.lastOperation of the Shoot says for every seed why not.
+
+The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service account.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(*cobra.Command, []string) error {
+			ctrl.SetLogger(textlogger.NewLogger(logging))
+			config, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the garden's kubeconfig: %w", err)
+			}
+			return scheduler.Run(ctrl.SetupSignalHandler(), config, options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&options.LeaderElection, "leader-elect", false, "wait to be elected before working; for several replicas")
+	flags.StringVar(&options.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)
+	flags.StringVar(&options.MetricsAddress, "metrics-address", "0", `address of /metrics, "0" for none`)
+	goFlags := flag.NewFlagSet("", flag.ExitOnError)
+	logging.AddFlags(goFlags)
+	flags.AddGoFlagSet(goFlags)
+	flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig"))
+	return cmd
+}
