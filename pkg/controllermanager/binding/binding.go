@@ -1,0 +1,215 @@
+// Package binding marks the credentials that bindings use: with the provider they are for, and with a finalizer, so that
+// nobody takes away what a shoot still needs to be deleted.
+package binding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+)
+
+// secretFinalizer keeps the Secret of a binding. Finalizers of Kubernetes' own kinds need a domain.
+const secretFinalizer = "gardener.cloud/gardener"
+
+// credentials is what a binding of either kind says about them.
+type credentials struct {
+	namespace, name string
+	// isSecret is false for workload identities, which need no mark.
+	isSecret bool
+	// providers are the provider types that the credentials are for.
+	providers []string
+	// referenceLabel marks Secrets that bindings of the kind use.
+	referenceLabel string
+}
+
+// Reconciler reconciles bindings of one kind.
+type Reconciler struct {
+	Client client.Client
+	// new returns an empty binding of the kind; read, what one says.
+	new  func() client.Object
+	read func(client.Object) credentials
+	name string
+	// referenced returns the name of the binding that a shoot refers to.
+	referenced func(*corev1beta1.Shoot) *string
+}
+
+// SecretBindings returns the reconciler of SecretBindings.
+func SecretBindings() *Reconciler {
+	return &Reconciler{
+		name:       "secretbinding",
+		new:        func() client.Object { return &corev1beta1.SecretBinding{} },
+		referenced: func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.SecretBindingName },
+		read: func(obj client.Object) credentials {
+			binding := obj.(*corev1beta1.SecretBinding)
+			result := credentials{
+				namespace: binding.SecretRef.Namespace, name: binding.SecretRef.Name, isSecret: true,
+				referenceLabel: corev1beta1.LabelSecretBindingReference,
+			}
+			if binding.Provider != nil {
+				result.providers = strings.Split(binding.Provider.Type, ",")
+			}
+			return result
+		},
+	}
+}
+
+// CredentialsBindings returns the reconciler of CredentialsBindings.
+func CredentialsBindings() *Reconciler {
+	return &Reconciler{
+		name:       "credentialsbinding",
+		new:        func() client.Object { return &securityv1alpha1.CredentialsBinding{} },
+		referenced: func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.CredentialsBindingName },
+		read: func(obj client.Object) credentials {
+			binding := obj.(*securityv1alpha1.CredentialsBinding)
+			return credentials{
+				namespace: binding.CredentialsRef.Namespace, name: binding.CredentialsRef.Name,
+				isSecret:       binding.CredentialsRef.APIVersion == "v1" && binding.CredentialsRef.Kind == "Secret",
+				providers:      []string{binding.Provider.Type},
+				referenceLabel: corev1beta1.LabelCredentialsBindingReference,
+			}
+		},
+	}
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(r.name).
+		For(r.new()).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfShoot)).
+		Complete(r)
+}
+
+func (r *Reconciler) bindingOfShoot(_ context.Context, obj client.Object) []reconcile.Request {
+	shoot, ok := obj.(*corev1beta1.Shoot)
+	if !ok || ptr.Deref(r.referenced(shoot), "") == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: shoot.Namespace, Name: *r.referenced(shoot)}}}
+}
+
+// Reconcile marks, or releases, the credentials of one binding.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	binding := r.new()
+	if err := r.Client.Get(ctx, request.NamespacedName, binding); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var err error
+	if binding.GetDeletionTimestamp() == nil {
+		err = r.protect(ctx, binding)
+	} else {
+		err = r.release(ctx, binding)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.name, request, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) protect(ctx context.Context, binding client.Object) error {
+	if controllerutil.AddFinalizer(binding, corev1beta1.GardenerName) {
+		if err := r.Client.Update(ctx, binding); err != nil {
+			return fmt.Errorf("finalizer: %w", err)
+		}
+	}
+	used := r.read(binding)
+	if !used.isSecret {
+		return nil
+	}
+	return r.patchSecret(ctx, used, func(secret *corev1.Secret) {
+		controllerutil.AddFinalizer(secret, secretFinalizer)
+		if secret.Labels == nil {
+			secret.Labels = map[string]string{}
+		}
+		secret.Labels[used.referenceLabel] = "true"
+		for _, provider := range used.providers {
+			secret.Labels[corev1beta1.LabelSecretBindingProviderPrefix+provider] = "true"
+		}
+	})
+}
+
+// release lets go of the Secret when no shoot uses the binding and no other binding uses the Secret.
+func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
+	if !controllerutil.ContainsFinalizer(binding, corev1beta1.GardenerName) {
+		return nil
+	}
+	shoots := &corev1beta1.ShootList{}
+	if err := r.Client.List(ctx, shoots, client.InNamespace(binding.GetNamespace())); err != nil {
+		return fmt.Errorf("list shoots: %w", err)
+	}
+	if slices.ContainsFunc(shoots.Items, func(shoot corev1beta1.Shoot) bool {
+		return ptr.Deref(r.referenced(&shoot), "") == binding.GetName()
+	}) {
+		return nil // a change of the shoots comes back here
+	}
+	used := r.read(binding)
+	shared, err := r.isShared(ctx, binding, used)
+	if err != nil {
+		return err
+	}
+	if used.isSecret && !shared {
+		if err := r.patchSecret(ctx, used, func(secret *corev1.Secret) { unmark(secret, used) }); err != nil {
+			return err
+		}
+	}
+	controllerutil.RemoveFinalizer(binding, corev1beta1.GardenerName)
+	return client.IgnoreNotFound(r.Client.Update(ctx, binding))
+}
+
+func unmark(secret *corev1.Secret, used credentials) {
+	controllerutil.RemoveFinalizer(secret, secretFinalizer)
+	delete(secret.Labels, used.referenceLabel)
+	for _, provider := range used.providers {
+		delete(secret.Labels, corev1beta1.LabelSecretBindingProviderPrefix+provider)
+	}
+}
+
+// isShared tells whether another binding of either kind uses the same Secret.
+func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used credentials) (bool, error) {
+	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
+	if err := r.Client.List(ctx, secretBindings); err != nil {
+		return false, fmt.Errorf("list secret bindings: %w", err)
+	}
+	if err := r.Client.List(ctx, credentialsBindings); err != nil {
+		return false, fmt.Errorf("list credentials bindings: %w", err)
+	}
+	same := func(other client.Object, of credentials) bool {
+		return other.GetUID() != binding.GetUID() && of.isSecret && of.namespace == used.namespace && of.name == used.name
+	}
+	readSecret, readCredentials := SecretBindings().read, CredentialsBindings().read
+	return slices.ContainsFunc(secretBindings.Items, func(other corev1beta1.SecretBinding) bool { return same(&other, readSecret(&other)) }) ||
+		slices.ContainsFunc(credentialsBindings.Items, func(other securityv1alpha1.CredentialsBinding) bool {
+			return same(&other, readCredentials(&other))
+		}), nil
+}
+
+// patchSecret changes the metadata of a Secret; one that is missing needs no mark.
+func (r *Reconciler) patchSecret(ctx context.Context, used credentials, change func(*corev1.Secret)) error {
+	secret := &corev1.Secret{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: used.namespace, Name: used.name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("secret %s/%s: %w", used.namespace, used.name, err)
+	}
+	before := secret.DeepCopy()
+	change(secret)
+	return client.IgnoreNotFound(r.Client.Patch(ctx, secret, client.MergeFrom(before)))
+}

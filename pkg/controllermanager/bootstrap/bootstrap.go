@@ -1,0 +1,141 @@
+// Package bootstrap creates what every garden has: its namespaces, the rights of gardenlets and of project members, and
+// the project "garden" of the operators.
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/seed"
+)
+
+// retryPeriod is how soon to try again, e.g. while the garden's API is still starting.
+const retryPeriod = 2 * time.Second
+
+// Runnable applies the objects when the manager starts, and tries until all are there.
+type Runnable struct {
+	Client client.Client
+}
+
+// Start implements manager.Runnable.
+func (r *Runnable) Start(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithName("bootstrap")
+	err := wait.PollUntilContextCancel(ctx, retryPeriod, true, func(ctx context.Context) (bool, error) {
+		if err := Ensure(ctx, r.Client); err != nil {
+			log.Error(err, "Cannot create what every garden has, trying again", "after", retryPeriod)
+			return false, nil
+		}
+		return true, nil
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Ensure creates the objects that are missing and corrects roles that differ.
+func Ensure(ctx context.Context, c client.Client) error {
+	var errs []error
+	for _, object := range Objects() {
+		if err := ensure(ctx, c, object); err != nil {
+			errs = append(errs, fmt.Errorf("%T %s: %w", object, client.ObjectKeyFromObject(object), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func ensure(ctx context.Context, c client.Client, wanted client.Object) error {
+	present := wanted.DeepCopyObject().(client.Object)
+	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), present)
+	if apierrors.IsNotFound(err) {
+		return client.IgnoreAlreadyExists(c.Create(ctx, wanted))
+	}
+	if err != nil {
+		return err
+	}
+	updated := present.DeepCopyObject().(client.Object)
+	if !bringTo(updated, wanted) {
+		return nil
+	}
+	return c.Update(ctx, updated)
+}
+
+// bringTo changes what an older version of Trellis may have created differently, and tells whether that was needed.
+func bringTo(present, wanted client.Object) bool {
+	before := present.DeepCopyObject()
+	switch present := present.(type) {
+	case *corev1.Namespace:
+		if present.Labels == nil {
+			present.Labels = map[string]string{}
+		}
+		for key, value := range wanted.GetLabels() {
+			present.Labels[key] = value
+		}
+	case *rbacv1.ClusterRole:
+		present.Rules = wanted.(*rbacv1.ClusterRole).Rules
+	case *rbacv1.ClusterRoleBinding:
+		present.Subjects = wanted.(*rbacv1.ClusterRoleBinding).Subjects
+	}
+	return !apiequality.Semantic.DeepEqual(before, present)
+}
+
+// Objects returns everything, in order.
+func Objects() []client.Object {
+	return []client.Object{
+		namespace(corev1beta1.GardenNamespace, map[string]string{
+			corev1beta1.GardenRole: corev1beta1.GardenRoleProject, corev1beta1.ProjectName: corev1beta1.GardenNamespace,
+		}),
+		namespace(seed.LeaseNamespace, nil),
+		clusterRole(corev1beta1.SeedsGroup, seedRules()),
+		groupBinding(corev1beta1.SeedsGroup, corev1beta1.SeedsGroup, corev1beta1.SeedsGroup),
+		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
+		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
+		clusterRole("gardener.cloud:system:read-global-resources", globalReadRules()),
+		groupBinding("gardener.cloud:system:read-global-resources", "gardener.cloud:system:read-global-resources", "system:authenticated"),
+		clusterRole(project.MemberRole, memberRules()),
+		clusterRole(project.ViewerRole, viewerRules()),
+		clusterRole(project.ServiceAccountManagerRole, serviceAccountManagerRules()),
+		gardenProject(),
+	}
+}
+
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+}
+
+func groupBinding(name, role, group string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}
+}
+
+// gardenProject is the project of the operators: shoots in it may become seeds.
+func gardenProject() *corev1beta1.Project {
+	return &corev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: corev1beta1.GardenNamespace},
+		Spec: corev1beta1.ProjectSpec{
+			Namespace:   ptr.To(corev1beta1.GardenNamespace),
+			Description: ptr.To("Clusters of the operators of this garden"),
+		},
+	}
+}

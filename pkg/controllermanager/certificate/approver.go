@@ -1,0 +1,136 @@
+// Package certificate approves the client certificates with which gardenlets speak to the garden.
+package certificate
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+const (
+	// bootstrapGroup is the group of users that authenticate with a bootstrap token.
+	bootstrapGroup = "system:bootstrappers"
+	// bootstrapUserPrefix, followed by a token's id, is the name of such a user.
+	bootstrapUserPrefix = "system:bootstrap:"
+)
+
+// allowedUsages are the only usages of a seed's client certificate.
+var allowedUsages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
+
+// Reconciler approves certificate signing requests of gardenlets. Requests that claim to be one but are not as they
+// should be are denied with the reason; all others are left to somebody else.
+type Reconciler struct {
+	Client client.Client
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("certificate-approver").
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(isPending))).
+		Complete(r)
+}
+
+func isPending(obj client.Object) bool {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	return ok && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
+}
+
+// Reconcile decides about one request.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isPending(csr) {
+		return reconcile.Result{}, nil
+	}
+	seed, err := SeedOf(csr)
+	if seed == "" && err == nil {
+		return reconcile.Result{}, nil
+	}
+	condition := certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "AutoApproved", Message: "Client certificate of the gardenlet of seed " + seed,
+		LastUpdateTime: metav1.Now(),
+	}
+	if err != nil {
+		condition.Type, condition.Reason, condition.Message = certificatesv1.CertificateDenied, "NotAcceptable", err.Error()
+	}
+	csr.Status.Conditions = append(csr.Status.Conditions, condition)
+	if err := r.Client.SubResource("approval").Update(ctx, csr); err != nil {
+		return reconcile.Result{}, fmt.Errorf("certificate signing request %s: %w", csr.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Decided about the certificate of a gardenlet", "decision", condition.Type, "message", condition.Message)
+	return reconcile.Result{}, nil
+}
+
+// SeedOf returns the seed for whose gardenlet a certificate is requested: an empty name when the request is not about a
+// seed at all, an error when it is but must not be granted.
+func SeedOf(csr *certificatesv1.CertificateSigningRequest) (string, error) {
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return "", nil
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return "", nil //nolint:nilerr // what cannot be read is not about a seed
+	}
+	user := parsed.Subject.CommonName
+	seed, isSeed := strings.CutPrefix(user, corev1beta1.SeedUserNamePrefix)
+	if !isSeed && !slices.Contains(parsed.Subject.Organization, corev1beta1.SeedsGroup) {
+		return "", nil
+	}
+	return seed, errors.Join(checkSubject(parsed, seed, isSeed), checkUsages(csr.Spec.Usages), checkRequester(csr, user))
+}
+
+func checkSubject(request *x509.CertificateRequest, seed string, isSeed bool) error {
+	switch {
+	case !isSeed || seed == "":
+		return fmt.Errorf("common name %q is not %s<seed>", request.Subject.CommonName, corev1beta1.SeedUserNamePrefix)
+	case !slices.Equal(request.Subject.Organization, []string{corev1beta1.SeedsGroup}):
+		return fmt.Errorf("organizations are %v, only %s is allowed", request.Subject.Organization, corev1beta1.SeedsGroup)
+	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
+		return errors.New("subject alternative names are not allowed")
+	}
+	return request.CheckSignature()
+}
+
+func checkUsages(usages []certificatesv1.KeyUsage) error {
+	for _, usage := range usages {
+		if !slices.Contains(allowedUsages, usage) {
+			return fmt.Errorf("usage %q is not allowed", usage)
+		}
+	}
+	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
+		return fmt.Errorf("usage %q is missing", certificatesv1.UsageClientAuth)
+	}
+	return nil
+}
+
+// checkRequester lets a bootstrap token ask for the first certificate, and a gardenlet for the next one of its own.
+func checkRequester(csr *certificatesv1.CertificateSigningRequest, user string) error {
+	bootstrap := strings.HasPrefix(csr.Spec.Username, bootstrapUserPrefix) && slices.Contains(csr.Spec.Groups, bootstrapGroup)
+	if bootstrap || csr.Spec.Username == user {
+		return nil
+	}
+	return fmt.Errorf("user %q may not request it: neither a bootstrap token nor %s", csr.Spec.Username, user)
+}

@@ -1,0 +1,257 @@
+package controllerinstallation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// finalizer keeps a registration until it is installed nowhere.
+const finalizer = "core.gardener.cloud/controllerregistration"
+
+// Reconciler keeps, seed by seed, the installations that the seed needs.
+type Reconciler struct {
+	Client client.Client
+}
+
+// SetupWithManager registers the controller. What may change the needs of a seed enqueues the seed.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	if err := ctrl.NewControllerManagedBy(mgr).
+		Named("controllerinstallation").
+		For(&corev1beta1.Seed{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(seedsOfShoot)).
+		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket), changed).
+		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation), changed).
+		Watches(&corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds), changed).
+		Watches(&corev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds)).
+		Complete(r); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("controllerregistration-finalizer").
+		For(&corev1beta1.ControllerRegistration{}).
+		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(registrationOfInstallation)).
+		Complete(reconcile.Func(r.reconcileFinalizer))
+}
+
+func request(name string) []reconcile.Request {
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+}
+
+func seedsOfShoot(_ context.Context, obj client.Object) []reconcile.Request {
+	shoot, ok := obj.(*corev1beta1.Shoot)
+	if !ok {
+		return nil
+	}
+	wanted, actual := ptr.Deref(shoot.Spec.SeedName, ""), ptr.Deref(shoot.Status.SeedName, "")
+	requests := request(wanted)
+	if actual != wanted {
+		requests = append(requests, request(actual)...)
+	}
+	return requests
+}
+
+func seedOfBucket(_ context.Context, obj client.Object) []reconcile.Request {
+	bucket, ok := obj.(*corev1beta1.BackupBucket)
+	if !ok {
+		return nil
+	}
+	return request(ptr.Deref(bucket.Spec.SeedName, ""))
+}
+
+func seedOfInstallation(_ context.Context, obj client.Object) []reconcile.Request {
+	installation, ok := obj.(*corev1beta1.ControllerInstallation)
+	if !ok || installation.Spec.SeedRef == nil {
+		return nil
+	}
+	return request(installation.Spec.SeedRef.Name)
+}
+
+func registrationOfInstallation(_ context.Context, obj client.Object) []reconcile.Request {
+	installation, ok := obj.(*corev1beta1.ControllerInstallation)
+	if !ok {
+		return nil
+	}
+	return request(installation.Spec.RegistrationRef.Name)
+}
+
+func (r *Reconciler) allSeeds(ctx context.Context, _ client.Object) []reconcile.Request {
+	seeds := &corev1beta1.SeedList{}
+	if err := r.Client.List(ctx, seeds); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list seeds")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, seed := range seeds.Items {
+		requests = append(requests, request(seed.Name)...)
+	}
+	return requests
+}
+
+// Reconcile creates, updates and deletes the installations of one seed.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	situation, err := r.situation(ctx, req.Name)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("seed %s: %w", req.Name, err)
+	}
+	installations, err := r.installations(ctx, req.Name)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("seed %s: %w", req.Name, err)
+	}
+	required := Required(situation)
+	var errs []error
+	for _, registration := range situation.Registrations {
+		if required.Has(registration.Name) {
+			errs = append(errs, r.install(ctx, situation.Seed, registration, installations[registration.Name]))
+		}
+	}
+	for name, installation := range installations {
+		if !required.Has(name) && installation.DeletionTimestamp == nil {
+			ctrl.LoggerFrom(ctx).Info("Extension is no longer needed", "registration", name)
+			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, installation)))
+		}
+	}
+	return reconcile.Result{}, errors.Join(errs...)
+}
+
+func (r *Reconciler) situation(ctx context.Context, name string) (Situation, error) {
+	situation := Situation{Seed: &corev1beta1.Seed{}}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, situation.Seed); err != nil {
+		return situation, err
+	}
+	registrations := &corev1beta1.ControllerRegistrationList{}
+	shoots := &corev1beta1.ShootList{}
+	buckets := &corev1beta1.BackupBucketList{}
+	for _, list := range []client.ObjectList{registrations, shoots, buckets} {
+		if err := r.Client.List(ctx, list); err != nil {
+			return situation, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	for i := range registrations.Items {
+		situation.Registrations = append(situation.Registrations, &registrations.Items[i])
+	}
+	for i := range shoots.Items {
+		shoot := &shoots.Items[i]
+		if ptr.Deref(shoot.Spec.SeedName, "") == name || ptr.Deref(shoot.Status.SeedName, "") == name {
+			situation.Shoots = append(situation.Shoots, shoot)
+		}
+	}
+	for i := range buckets.Items {
+		if ptr.Deref(buckets.Items[i].Spec.SeedName, "") == name {
+			situation.BackupBuckets = append(situation.BackupBuckets, &buckets.Items[i])
+		}
+	}
+	return situation, nil
+}
+
+// installations returns the seed's installations by registration.
+func (r *Reconciler) installations(ctx context.Context, seed string) (map[string]*corev1beta1.ControllerInstallation, error) {
+	list := &corev1beta1.ControllerInstallationList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list controller installations: %w", err)
+	}
+	result := map[string]*corev1beta1.ControllerInstallation{}
+	for i := range list.Items {
+		if reference := list.Items[i].Spec.SeedRef; reference != nil && reference.Name == seed {
+			result[list.Items[i].Spec.RegistrationRef.Name] = &list.Items[i]
+		}
+	}
+	return result, nil
+}
+
+// install creates or updates an installation. The references carry resource versions, so that gardenlet acts when a
+// registration or its deployment has changed.
+func (r *Reconciler) install(ctx context.Context, seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration, present *corev1beta1.ControllerInstallation) error {
+	deployment := &corev1beta1.ControllerDeployment{}
+	reference := registration.Spec.Deployment.DeploymentRefs[0].Name
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: reference}, deployment); err != nil {
+		return fmt.Errorf("controller registration %s refers to deployment %s: %w", registration.Name, reference, err)
+	}
+	spec := installationSpec(seed, registration, deployment)
+	if present == nil {
+		installation := &corev1beta1.ControllerInstallation{
+			ObjectMeta: metav1.ObjectMeta{Name: InstallationName(registration.Name, seed.Name)},
+			Spec:       spec,
+		}
+		ctrl.LoggerFrom(ctx).Info("Extension is needed", "registration", registration.Name)
+		return client.IgnoreAlreadyExists(r.Client.Create(ctx, installation))
+	}
+	if present.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(present.Spec, spec) {
+		return nil
+	}
+	updated := present.DeepCopy()
+	updated.Spec = spec
+	return r.Client.Update(ctx, updated)
+}
+
+func installationSpec(seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration, deployment *corev1beta1.ControllerDeployment) corev1beta1.ControllerInstallationSpec {
+	return corev1beta1.ControllerInstallationSpec{
+		RegistrationRef: corev1.ObjectReference{Name: registration.Name, ResourceVersion: registration.ResourceVersion},
+		SeedRef:         &corev1.ObjectReference{Name: seed.Name},
+		DeploymentRef:   &corev1.ObjectReference{Name: deployment.Name, ResourceVersion: deployment.ResourceVersion},
+	}
+}
+
+// InstallationName is the name of the installation of an extension in a seed.
+func InstallationName(registration, seed string) string {
+	sum := sha256.Sum256([]byte(registration + "/" + seed))
+	return registration + "-" + hex.EncodeToString(sum[:])[:8]
+}
+
+// reconcileFinalizer holds a registration as long as it is installed somewhere. Its deletion makes it unneeded
+// everywhere, so the installations go first.
+func (r *Reconciler) reconcileFinalizer(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	registration := &corev1beta1.ControllerRegistration{}
+	if err := r.Client.Get(ctx, req.NamespacedName, registration); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	list := &corev1beta1.ControllerInstallationList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list controller installations: %w", err)
+	}
+	installed := sets.New[string]()
+	for _, installation := range list.Items {
+		installed.Insert(installation.Spec.RegistrationRef.Name)
+	}
+	changed := false
+	if registration.DeletionTimestamp == nil {
+		changed = controllerutil.AddFinalizer(registration, finalizer)
+	} else if !installed.Has(registration.Name) {
+		changed = controllerutil.RemoveFinalizer(registration, finalizer)
+	}
+	if !changed {
+		return reconcile.Result{}, nil
+	}
+	if err := r.Client.Update(ctx, registration); err != nil {
+		return reconcile.Result{}, fmt.Errorf("finalizer of controller registration %s: %w", registration.Name, err)
+	}
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,232 @@
+// Package project gives every project its namespace and its members their rights, and takes both away again.
+package project
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// deletionRetry is how soon to look again at a project that cannot be deleted yet.
+const deletionRetry = 2 * time.Second
+
+// keepNamespace on a project's namespace keeps it when the project is deleted.
+const keepNamespace = "namespace.gardener.cloud/keep-after-project-deletion"
+
+// Reconciler reconciles projects.
+type Reconciler struct {
+	Client client.Client
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("project").
+		For(&corev1beta1.Project{}).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(projectOfNamespace)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
+		Complete(r)
+}
+
+func projectOfNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.GetLabels()[corev1beta1.ProjectName]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+}
+
+// Reconcile brings one project to what its spec says.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	project := &corev1beta1.Project{}
+	if err := r.Client.Get(ctx, request.NamespacedName, project); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if project.DeletionTimestamp != nil {
+		return r.delete(ctx, project)
+	}
+	if controllerutil.AddFinalizer(project, corev1beta1.GardenerName) {
+		if err := r.Client.Update(ctx, project); err != nil {
+			return reconcile.Result{}, fmt.Errorf("finalizer of project %s: %w", project.Name, err)
+		}
+	}
+	err := r.reconcile(ctx, project)
+	phase := corev1beta1.ProjectReady
+	if err != nil {
+		phase = corev1beta1.ProjectFailed
+	}
+	if statusErr := r.updateStatus(ctx, project, phase); err == nil {
+		err = statusErr
+	}
+	if err != nil {
+		err = fmt.Errorf("project %s: %w", project.Name, err)
+	}
+	return reconcile.Result{}, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project) error {
+	namespace := NamespaceOf(project)
+	if err := r.ensureNamespace(ctx, project, namespace); err != nil {
+		return err
+	}
+	if project.Spec.Namespace == nil {
+		project.Spec.Namespace = &namespace
+		if err := r.Client.Update(ctx, project); err != nil {
+			return fmt.Errorf("write spec.namespace: %w", err)
+		}
+	}
+	for _, object := range Access(project) {
+		if err := apply(ctx, r.Client, object); err != nil {
+			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// NamespaceOf returns the namespace of a project: the one it names, or garden-<project>.
+func NamespaceOf(project *corev1beta1.Project) string {
+	if name := ptr.Deref(project.Spec.Namespace, ""); name != "" {
+		return name
+	}
+	if project.Name == corev1beta1.GardenNamespace {
+		return corev1beta1.GardenNamespace
+	}
+	return corev1beta1.ProjectNamePrefix + project.Name
+}
+
+// ensureNamespace creates the namespace, or adopts one that is labelled for the project.
+func (r *Reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.Project, name string) error {
+	namespace := &corev1.Namespace{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		namespace.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: namespaceLabels(project)}
+		return r.Client.Create(ctx, namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	if owner := namespace.Labels[corev1beta1.ProjectName]; owner != project.Name {
+		return fmt.Errorf("namespace %s exists already and is not labelled %s=%s: label it, or choose another in spec.namespace", name, corev1beta1.ProjectName, project.Name)
+	}
+	patched := namespace.DeepCopy()
+	if mergeLabels(patched, namespaceLabels(project)) {
+		return r.Client.Patch(ctx, patched, client.MergeFrom(namespace))
+	}
+	return nil
+}
+
+func namespaceLabels(project *corev1beta1.Project) map[string]string {
+	return map[string]string{
+		corev1beta1.GardenRole:  corev1beta1.GardenRoleProject,
+		corev1beta1.ProjectName: project.Name,
+	}
+}
+
+// mergeLabels sets labels and tells whether that changed anything.
+func mergeLabels(object client.Object, wanted map[string]string) bool {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	changed := false
+	for key, value := range wanted {
+		if labels[key] != value {
+			labels[key], changed = value, true
+		}
+	}
+	object.SetLabels(labels)
+	return changed
+}
+
+func (r *Reconciler) updateStatus(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
+	if project.Status.Phase == phase && project.Status.ObservedGeneration == project.Generation {
+		return nil
+	}
+	before := project.DeepCopy()
+	project.Status.Phase = phase
+	project.Status.ObservedGeneration = project.Generation
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, project, client.MergeFrom(before)))
+}
+
+// delete removes what the project was given, once its last shoot is gone.
+func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(project, corev1beta1.GardenerName) {
+		return reconcile.Result{}, nil
+	}
+	if err := r.updateStatus(ctx, project, corev1beta1.ProjectTerminating); err != nil {
+		return reconcile.Result{}, fmt.Errorf("status of project %s: %w", project.Name, err)
+	}
+	gone, err := r.cleanUp(ctx, project)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("delete project %s: %w", project.Name, err)
+	}
+	if !gone {
+		return reconcile.Result{RequeueAfter: deletionRetry}, nil
+	}
+	controllerutil.RemoveFinalizer(project, corev1beta1.GardenerName)
+	return reconcile.Result{}, client.IgnoreNotFound(r.Client.Update(ctx, project))
+}
+
+// cleanUp takes steps towards an empty garden and tells whether nothing is left.
+func (r *Reconciler) cleanUp(ctx context.Context, project *corev1beta1.Project) (gone bool, err error) {
+	namespace := NamespaceOf(project)
+	shoots := &corev1beta1.ShootList{}
+	if err := r.Client.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
+		return false, fmt.Errorf("list shoots: %w", err)
+	}
+	if len(shoots.Items) > 0 {
+		ctrl.LoggerFrom(ctx).Info("Waiting for the project's shoots to be deleted", "shoots", len(shoots.Items))
+		return false, nil
+	}
+	gone, err = r.releaseNamespace(ctx, project, namespace)
+	if err != nil || !gone {
+		return false, err
+	}
+	for _, object := range Access(project) {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, object)); err != nil {
+			return false, fmt.Errorf("%T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return true, nil
+}
+
+// releaseNamespace deletes the namespace, or lets go of it when it is to be kept.
+func (r *Reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.Project, name string) (gone bool, err error) {
+	namespace := &corev1.Namespace{}
+	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("namespace %s: %w", name, err)
+	}
+	if namespace.Labels[corev1beta1.ProjectName] != project.Name {
+		return true, nil
+	}
+	if name == corev1beta1.GardenNamespace || namespace.Annotations[keepNamespace] == "true" {
+		before := namespace.DeepCopy()
+		delete(namespace.Labels, corev1beta1.ProjectName)
+		delete(namespace.Labels, corev1beta1.GardenRole)
+		return true, r.Client.Patch(ctx, namespace, client.MergeFrom(before))
+	}
+	if namespace.DeletionTimestamp == nil {
+		return false, client.IgnoreNotFound(r.Client.Delete(ctx, namespace))
+	}
+	return false, nil
+}
