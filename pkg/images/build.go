@@ -261,4 +261,3 @@ func staticProgramOnPath(name string) (string, bool) {
 	}
 	return path, true
 }
-

@@ -72,7 +72,9 @@ func (c *Config) validate() error {
 	return errors.Join(problems...)
 }
 
-func (c *Config) caBundle() ([]byte, error) { return base64.StdEncoding.DecodeString(c.APIServer.CABundle) }
+func (c *Config) caBundle() ([]byte, error) {
+	return base64.StdEncoding.DecodeString(c.APIServer.CABundle)
+}
 
 // bootstrapClient is the connection with the bootstrap token.
 func (c *Config) bootstrapClient() (*rest.Config, error) {

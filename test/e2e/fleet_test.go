@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A Deployment on the fleet is spread over the members, with one override, put back when changed, and removed with
+// its policy and template.
+func TestFleetSpreadsNginx(t *testing.T) {
+	l := open(t)
+	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet.eventually(t, 2*time.Minute, contains("member1", "member2"), "get", "clusters", "-o", "name")
+
+	manifest := input(t, l, "001-karmada-nginx-3docs.yaml")
+	t.Cleanup(func() { _, _ = fleet.try(context.Background(), manifest, "delete", "--ignore-not-found", "-f", "-") })
+	fleet.apply(t, manifest)
+	fleet.eventually(t, 3*time.Minute, equals("2/2"), "get", "deploy", "nginx", "-o", "jsonpath={.status.readyReplicas}/{.spec.replicas}")
+	m1.eventually(t, time.Minute, equals("1 skoala-stage"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
+	m2.eventually(t, time.Minute, equals("1 "), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
+
+	t.Run("what is changed in a member is put back", func(t *testing.T) {
+		m1.run(t, "scale", "deploy", "nginx", "--replicas=3")
+		m1.eventually(t, time.Minute, equals("1"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas}")
+		m2.run(t, "delete", "deploy", "nginx")
+		m2.eventually(t, time.Minute, equals("1"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas}")
+	})
+	t.Run("what is removed from the fleet is removed from the members", func(t *testing.T) {
+		if _, err := fleet.try(t.Context(), manifest, "delete", "-f", "-"); err != nil {
+			t.Fatal(err)
+		}
+		for _, member := range []kubectl{m1, m2} {
+			member.eventually(t, time.Minute, equals(""), "get", "deploy", "nginx", "--ignore-not-found", "-o", "name")
+		}
+	})
+}
+
+// A policy that names a cluster that does not exist says so where the user looks.
+func TestFleetUnknownCluster(t *testing.T) {
+	l := open(t)
+	fleet := l.shoot(t, "fleet")
+	manifest := `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: lost, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: lost}}
+  template:
+    metadata: {labels: {app: lost}}
+    spec: {containers: [{name: c, image: nginx}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: lost, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: lost}]
+  placement: {clusterAffinity: {clusterNames: [atlantis]}}
+`
+	t.Cleanup(func() { _, _ = fleet.try(context.Background(), manifest, "delete", "--ignore-not-found", "-f", "-") })
+	fleet.apply(t, manifest)
+	fleet.eventually(t, time.Minute, func(out string) error {
+		return contains("atlantis")(strings.TrimSpace(out))
+	}, "get", "resourcebinding", "lost-deployment", "-o", `jsonpath={.status.conditions[?(@.type=="Scheduled")].message}`)
+}

@@ -1,0 +1,198 @@
+//go:build e2e
+
+// Package e2e tests a running landscape as users do: with kubectl and trellisctl only. The landscape is the one of this
+// clone (`make up`); TRELLIS_LANDSCAPE names another.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// landscape is where the programs and kubeconfigs are.
+type landscape struct {
+	root, name, state string
+}
+
+func open(t *testing.T) *landscape {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &landscape{root: root, name: os.Getenv("TRELLIS_LANDSCAPE"), state: filepath.Join(root, ".landscape")}
+	if l.name == "" {
+		l.name = "local"
+	}
+	if l.name != "local" {
+		l.state += "-" + l.name
+	}
+	if _, err := os.Stat(l.runtime()); err != nil {
+		t.Fatalf("no landscape is running in this clone; start one with `make up` (%v)", err)
+	}
+	return l
+}
+
+func (l *landscape) bin(name string) string { return filepath.Join(l.root, "bin", name) }
+func (l *landscape) garden() string         { return filepath.Join(l.state, "garden.kubeconfig") }
+func (l *landscape) runtime() string        { return filepath.Join(l.state, "runtime.kubeconfig") }
+
+// command runs a program of the landscape and returns what it printed.
+func (l *landscape) command(ctx context.Context, input, name string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, l.bin(name), arguments...)
+	command.Dir = l.root
+	command.Stdin = strings.NewReader(input)
+	command.Env = append(os.Environ(), "TRELLISCTL_CONFIG="+filepath.Join(l.state, "trellisctl.yaml"))
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	err := command.Run()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(arguments, " "), err, strings.TrimSpace(problems.String()))
+	}
+	return out.String(), err
+}
+
+// kubectl is a cluster as kubectl sees it.
+type kubectl struct {
+	l          *landscape
+	kubeconfig string
+}
+
+func (k kubectl) try(ctx context.Context, input string, arguments ...string) (string, error) {
+	return k.l.command(ctx, input, "kubectl", append([]string{"--kubeconfig", k.kubeconfig}, arguments...)...)
+}
+
+func (k kubectl) run(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := k.try(t.Context(), "", arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (k kubectl) apply(t *testing.T, manifest string) {
+	t.Helper()
+	if _, err := k.try(t.Context(), manifest, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually repeats kubectl until check is content with its output.
+func (k kubectl) eventually(t *testing.T, timeout time.Duration, check func(out string) error, arguments ...string) string {
+	t.Helper()
+	var last error
+	deadline := time.Now().Add(timeout)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		out, err := k.try(ctx, "", arguments...)
+		cancel()
+		if err == nil {
+			if err = check(out); err == nil {
+				return out
+			}
+		}
+		last = err
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: kubectl %s: %v", timeout, strings.Join(arguments, " "), last)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+func equals(want string) func(string) error {
+	return func(out string) error {
+		if got := strings.TrimSpace(out); got != want {
+			return fmt.Errorf("got %q, want %q", got, want)
+		}
+		return nil
+	}
+}
+
+func contains(want ...string) func(string) error {
+	return func(out string) error {
+		for _, part := range want {
+			if !strings.Contains(out, part) {
+				return fmt.Errorf("%q is not in:\n%s", part, out)
+			}
+		}
+		return nil
+	}
+}
+
+func (l *landscape) gardenKubectl() kubectl  { return kubectl{l, l.garden()} }
+func (l *landscape) runtimeKubectl() kubectl { return kubectl{l, l.runtime()} }
+
+// shoot returns kubectl for a shoot, with a kubeconfig from trellisctl.
+func (l *landscape) shoot(t *testing.T, name string) kubectl {
+	t.Helper()
+	out, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name+".yaml")
+	if err := os.WriteFile(path, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubectl{l, path}
+}
+
+func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout time.Duration) {
+	t.Helper()
+	l.gardenKubectl().eventually(t, timeout, func(out string) error {
+		var shoot struct {
+			Metadata struct{ Generation int64 }
+			Status   struct {
+				ObservedGeneration int64
+				LastOperation      struct {
+					Type, State, Description string
+					Progress                 int
+				}
+				LastErrors []struct{ Description string }
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &shoot); err != nil {
+			return err
+		}
+		last := shoot.Status.LastOperation
+		if last.State != "Succeeded" || shoot.Status.ObservedGeneration != shoot.Metadata.Generation || (operation != "" && last.Type != operation) {
+			return fmt.Errorf("%s %s (%d%%): %s; errors: %v", last.Type, last.State, last.Progress, last.Description, shoot.Status.LastErrors)
+		}
+		return nil
+	}, "-n", "garden-demo", "get", "shoot", name, "-o", "json")
+}
+
+// killContainer ends the main process of a container with SIGKILL, as a crash would.
+func (l *landscape) killContainer(t *testing.T, namespace, podPrefix, container string) {
+	t.Helper()
+	script := `set -e
+id=$(crictl ps -q --namespace-unused 2>/dev/null || true)
+pods=$(crictl pods -q --namespace "$0" --name "$1" --state Ready)
+for pod in $pods; do for id in $(crictl ps -q --pod "$pod" --name "^$2\$"); do
+  kill -9 "$(crictl inspect --output go-template --template '{{.info.pid}}' "$id")"; done; done`
+	out, err := l.command(t.Context(), "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, namespace, podPrefix, container)
+	if err != nil {
+		t.Fatalf("killing %s of %s/%s: %v %s", container, namespace, podPrefix, err, out)
+	}
+}
+
+func input(t *testing.T, l *landscape, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(l.root, "landscape/local/examples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,97 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A user of member1 runs a pod and reaches it by logs, exec and port-forward, all of which cross the VPN.
+func TestUseShoot(t *testing.T) {
+	l := open(t)
+	l.waitForShoot(t, "member1", "", 5*time.Minute)
+	m1 := l.shoot(t, "member1")
+
+	m1.eventually(t, time.Minute, contains(" Ready ", "v1.36.3", "containerd://"), "get", "nodes", "-o", "wide", "--no-headers")
+	t.Cleanup(func() { _, _ = m1.try(context.Background(), "", "delete", "pod", "web", "--ignore-not-found", "--now") })
+	m1.run(t, "run", "web", "--image=nginx", "--port=80")
+	m1.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=90s")
+	m1.eventually(t, 30*time.Second, contains("nginx"), "exec", "web", "--", "cat", "/etc/nginx/nginx.conf")
+
+	body, err := getThroughPortForward(t, m1, "pod/web", 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(body, "nginx") {
+		t.Errorf("the page of nginx: %s", body)
+	}
+	m1.eventually(t, 30*time.Second, contains("GET / "), "logs", "web")
+
+	t.Run("in-cluster clients reach kubernetes.default", func(t *testing.T) {
+		script := `wget -q -O - --no-check-certificate https://kubernetes.default.svc/version`
+		m1.eventually(t, time.Minute, contains("gitVersion"), "exec", "web", "--", "sh", "-c", script)
+	})
+	t.Run("services have names", func(t *testing.T) {
+		m1.eventually(t, time.Minute, contains("kubernetes.default.svc.cluster.local"), "exec", "web", "--", "nslookup", "kubernetes.default.svc.cluster.local")
+	})
+}
+
+func getThroughPortForward(t *testing.T, k kubectl, target string, port int) (string, error) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	local := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	command := exec.CommandContext(t.Context(), k.l.bin("kubectl"), "--kubeconfig", k.kubeconfig, "port-forward", target, fmt.Sprintf("%d:%d", local, port))
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := command.Start(); err != nil {
+		return "", err
+	}
+	defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
+	first := make([]byte, 256)
+	if _, err := out.Read(first); err != nil {
+		return "", fmt.Errorf("port-forward did not start: %w", err)
+	}
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/", local))
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+// The command line client lists what there is and says what to do about mistakes.
+func TestTrellisctl(t *testing.T) {
+	l := open(t)
+	out, err := l.command(t.Context(), "", "trellisctl", "ls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := contains("demo", "member1", "member2", "fleet", "local")(out); err != nil {
+		t.Error(err)
+	}
+	out, err = l.command(t.Context(), "", "trellisctl", "show", "--garden", l.name, "--project", "demo", "--shoot", "member1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := contains("etcd-main-0", "etcd-events-0", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "machine-controller-manager", "vpn-seed-server")(out); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", "nosuch"); err == nil || !strings.Contains(err.Error(), "trellisctl ls shoots") {
+		t.Errorf("want an error that says what to do next, got %v", err)
+	}
+}
