@@ -1,0 +1,203 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/extension"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// labelForceDeletion makes machine-controller-manager delete a machine without draining its node.
+const labelForceDeletion = "force-deletion"
+
+// readiness tells what a MachineDeployment still lacks; nil when all its machines are of the class and available.
+func readiness(deployment *machinev1alpha1.MachineDeployment, class string) error {
+	wanted, status := deployment.Spec.Replicas, deployment.Status
+	switch {
+	case status.ObservedGeneration < deployment.Generation:
+		return fmt.Errorf("%s: not yet seen by machine-controller-manager", deployment.Name)
+	case deployment.Spec.Template.Spec.Class.Name != class:
+		return fmt.Errorf("%s: still has class %s", deployment.Name, deployment.Spec.Template.Spec.Class.Name)
+	case status.UpdatedReplicas < wanted:
+		return fmt.Errorf("%s: %d of %d machines are of the wanted kind%s", deployment.Name, status.UpdatedReplicas, wanted, failures(deployment))
+	case status.Replicas > wanted:
+		return fmt.Errorf("%s: %d machines too many are left", deployment.Name, status.Replicas-wanted)
+	case status.AvailableReplicas < wanted:
+		return fmt.Errorf("%s: %d of %d machines are available%s", deployment.Name, status.AvailableReplicas, wanted, failures(deployment))
+	}
+	return nil
+}
+
+func failures(deployment *machinev1alpha1.MachineDeployment) string {
+	var texts []string
+	for _, machine := range deployment.Status.FailedMachines {
+		if machine != nil {
+			texts = append(texts, machine.Name+": "+machine.LastOperation.Description)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, "; ") + ")"
+}
+
+// hopeless is the error of a machine that cannot be made until somebody changes something.
+func hopeless(deployment *machinev1alpha1.MachineDeployment) error {
+	var all error
+	for _, machine := range deployment.Status.FailedMachines {
+		if machine == nil || machine.LastOperation.Type != machinev1alpha1.MachineOperationCreate {
+			continue
+		}
+		if code, known := codeOf(machine.LastOperation.ErrorCode); known {
+			all = errors.Join(all, extension.WithCodes(fmt.Errorf("machine %s: %s", machine.Name, machine.LastOperation.Description), code))
+		}
+	}
+	return all
+}
+
+func codeOf(driverCode string) (gardencorev1beta1.ErrorCode, bool) {
+	switch driverCode {
+	case codes.InvalidArgument.String():
+		return gardencorev1beta1.ErrorConfigurationProblem, true
+	case codes.Unauthenticated.String():
+		return gardencorev1beta1.ErrorInfraUnauthenticated, true
+	case codes.PermissionDenied.String():
+		return gardencorev1beta1.ErrorInfraUnauthorized, true
+	case codes.ResourceExhausted.String():
+		return gardencorev1beta1.ErrorInfraResourcesDepleted, true
+	}
+	return "", false
+}
+
+// remaining counts what machine-controller-manager has to let go of.
+func (a *actuator) remaining(ctx context.Context, namespace string) (int, error) {
+	count := 0
+	for _, list := range machineLists() {
+		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return 0, fmt.Errorf("list %T: %w", list, err)
+		}
+		count += len(objectsOf(list))
+	}
+	return count, nil
+}
+
+// machineLists are the kinds in the order in which they are deleted: owners first, so that nothing is made anew.
+func machineLists() []client.ObjectList {
+	return []client.ObjectList{
+		&machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{}, &machinev1alpha1.MachineClassList{},
+	}
+}
+
+func objectsOf(list client.ObjectList) []client.Object {
+	var objects []client.Object
+	switch typed := list.(type) {
+	case *machinev1alpha1.MachineDeploymentList:
+		for i := range typed.Items {
+			objects = append(objects, &typed.Items[i])
+		}
+	case *machinev1alpha1.MachineSetList:
+		for i := range typed.Items {
+			objects = append(objects, &typed.Items[i])
+		}
+	case *machinev1alpha1.MachineList:
+		for i := range typed.Items {
+			objects = append(objects, &typed.Items[i])
+		}
+	case *machinev1alpha1.MachineClassList:
+		for i := range typed.Items {
+			objects = append(objects, &typed.Items[i])
+		}
+	case *corev1.SecretList:
+		for i := range typed.Items {
+			objects = append(objects, &typed.Items[i])
+		}
+	}
+	return objects
+}
+
+// deleteMachines deletes everything and waits until it is gone.
+func (a *actuator) deleteMachines(ctx context.Context, namespace string) error {
+	left := 0
+	err := wait.PollUntilContextTimeout(ctx, a.options.PollInterval, a.options.ReadyTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := a.requestDeletion(ctx, namespace); err != nil {
+			return false, err
+		}
+		var err error
+		left, err = a.remaining(ctx, namespace)
+		return left == 0, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("%d objects of machines are left after %s; see Machines in namespace %s", left, a.options.ReadyTimeout, namespace)
+	}
+	if err != nil {
+		return err
+	}
+	return a.deleteUnusedClasses(ctx, namespace, nil)
+}
+
+// requestDeletion marks and deletes what is not being deleted yet.
+func (a *actuator) requestDeletion(ctx context.Context, namespace string) error {
+	for _, list := range machineLists() {
+		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+		for _, object := range objectsOf(list) {
+			if err := a.requestDeletionOf(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *actuator) requestDeletionOf(ctx context.Context, object client.Object) error {
+	if machine, ok := object.(*machinev1alpha1.Machine); ok && machine.Labels[labelForceDeletion] != "True" {
+		before := client.MergeFrom(machine.DeepCopy())
+		setLabel(machine, labelForceDeletion, "True")
+		if err := client.IgnoreNotFound(a.client.Patch(ctx, machine, before)); err != nil {
+			return fmt.Errorf("Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+		}
+	}
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
+		return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// abandonMachines removes the objects without waiting for machines.
+func (a *actuator) abandonMachines(ctx context.Context, namespace string) error {
+	secrets := &corev1.SecretList{}
+	if err := a.client.List(ctx, secrets, client.InNamespace(namespace), client.MatchingLabels{labelPurpose: purposeMachineClass}); err != nil {
+		return fmt.Errorf("list Secrets of MachineClasses: %w", err)
+	}
+	objects := objectsOf(secrets)
+	for _, list := range machineLists() {
+		if err := a.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+		objects = append(objects, objectsOf(list)...)
+	}
+	for _, object := range objects {
+		if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
+			return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		}
+		before := client.MergeFrom(object.DeepCopyObject().(client.Object))
+		object.SetFinalizers(nil)
+		if err := client.IgnoreNotFound(a.client.Patch(ctx, object, before)); err != nil {
+			return fmt.Errorf("release %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/command"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/server"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
+)
+
+type cloudFlags struct {
+	listen, dns, forward, zone, stateDir, tokenFile, pool, node string
+	reserved                                                    []string
+	tcp, udp                                                    []uint
+	volumes                                                     bool
+	verbosity                                                   int
+}
+
+func cloudCommand() *cobra.Command {
+	var flags cloudFlags
+	cmd := &cobra.Command{
+		Use:   "cloud",
+		Short: "Run the local cloud on this node",
+		Long: `cloud serves an HTTP API for networks and DNS records, answers DNS for its zone, and provisions volumes of the
+StorageClass with provisioner ` + volumes.Provisioner + `. It changes bridges and firewall of the network namespace it runs in, and
+keeps all state below --state-dir.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runCloud(cmd.Context(), flags) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.listen, "listen", "172.18.0.2:8090", "address of the API")
+	f.StringVar(&flags.dns, "dns", "172.18.0.2:5353", "address of the DNS server, UDP and TCP")
+	f.StringVar(&flags.forward, "forward", "", "resolver (host:port) for names outside the zone; empty: no such name exists")
+	f.StringVar(&flags.zone, "zone", "local.trellis.garden", "DNS zone")
+	f.StringVar(&flags.stateDir, "state-dir", "/var/lib/local-cloud", "folder for all state")
+	f.StringVar(&flags.tokenFile, "token-file", "/etc/local-cloud/token", "file with the bearer token that clients must present")
+	f.StringVar(&flags.pool, "pool", "10.180.0.0/16", "range of the networks of machines")
+	f.StringSliceVar(&flags.reserved, "reserved", []string{"172.18.0.0/24", "10.1.0.0/16", "10.2.0.0/16"}, "networks of the node that networks of machines must not overlap")
+	f.StringVar(&flags.node, "node", "", "address of the node that machines may use (default: that of --listen)")
+	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8443}, "TCP ports of the node that machines may use")
+	f.UintSliceVar(&flags.udp, "machine-udp-ports", []uint{53, 5353, 51820}, "UDP ports of the node that machines may use")
+	f.BoolVar(&flags.volumes, "volumes", true, "provision volumes in the cluster this runs in")
+	f.IntVarP(&flags.verbosity, "v", "v", 0, "verbosity of the log")
+	return cmd
+}
+
+func runCloud(ctx context.Context, flags cloudFlags) error {
+	log := command.NewLogger(flags.verbosity).WithName("cloud")
+	ctrl.SetLogger(log)
+	options, err := flags.serverOptions()
+	if err != nil {
+		return err
+	}
+	options.Log = log
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.New(options).Run(ctx) })
+	if flags.volumes {
+		config, err := ctrl.GetConfig()
+		if err != nil {
+			return fmt.Errorf("find the cluster for volumes (turn them off with --volumes=false): %w", err)
+		}
+		config.QPS, config.Burst = 50, 100
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		controller := volumes.New(client, filepath.Join(flags.stateDir, "volumes"), log.WithName("volumes"))
+		group.Go(func() error { return controller.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+func (f cloudFlags) serverOptions() (server.Options, error) {
+	token, err := readToken(f.tokenFile)
+	if err != nil {
+		return server.Options{}, err
+	}
+	pool, err := netip.ParsePrefix(f.pool)
+	if err != nil {
+		return server.Options{}, fmt.Errorf("--pool: %w", err)
+	}
+	var reserved []netip.Prefix
+	for _, text := range f.reserved {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return server.Options{}, fmt.Errorf("--reserved: %w", err)
+		}
+		reserved = append(reserved, prefix)
+	}
+	services, err := f.services()
+	if err != nil {
+		return server.Options{}, err
+	}
+	return server.Options{
+		Listen: f.listen, DNS: f.dns, Forward: f.forward, Zone: f.zone, StateDir: f.stateDir, Token: token,
+		Pool: pool, Reserved: reserved, Node: services.Node, Host: server.LinuxHost{Services: services},
+	}, nil
+}
+
+func (f cloudFlags) services() (server.Services, error) {
+	node := f.node
+	if node == "" {
+		host, _, err := net.SplitHostPort(f.listen)
+		if err != nil {
+			return server.Services{}, fmt.Errorf("--listen: %w", err)
+		}
+		node = host
+	}
+	address, err := netip.ParseAddr(node)
+	if err != nil {
+		return server.Services{}, fmt.Errorf("--node: %w", err)
+	}
+	dns, err := netip.ParseAddrPort(f.dns)
+	if err != nil {
+		return server.Services{}, fmt.Errorf("--dns: %w", err)
+	}
+	return server.Services{Node: address, TCP: ports(f.tcp), UDP: ports(f.udp), DNSPort: dns.Port()}, nil
+}
+
+func ports(values []uint) []uint16 {
+	result := make([]uint16, 0, len(values))
+	for _, value := range values {
+		result = append(result, uint16(value))
+	}
+	return result
+}
+
+func readToken(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" {
+		return "", fmt.Errorf("--token-file: %s is empty; write the token into it", path)
+	}
+	return token, nil
+}

@@ -1,0 +1,152 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// StatusError is an answer of the cloud that is not a success.
+type StatusError struct {
+	// Code is the HTTP status.
+	Code    int
+	Message string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("local cloud: %s (%d)", e.Message, e.Code)
+}
+
+// IsNotFound tells whether the cloud does not know the asked-for object.
+func IsNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
+
+// IsUnauthorized tells whether the cloud refused the token.
+func IsUnauthorized(err error) bool { return hasCode(err, http.StatusUnauthorized) }
+
+// IsInvalid tells whether the cloud refused the request itself, so that repeating it is of no use.
+func IsInvalid(err error) bool {
+	return hasCode(err, http.StatusBadRequest) || hasCode(err, http.StatusConflict)
+}
+
+func hasCode(err error, code int) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Code == code
+}
+
+// Client calls the API of a local cloud.
+type Client struct {
+	// Endpoint is the base URL, e.g. http://172.18.0.2:8090.
+	Endpoint string
+	// Token is the bearer token.
+	Token string
+	// HTTP defaults to a client with a time-out of 10 s.
+	HTTP *http.Client
+}
+
+var defaultHTTP = &http.Client{Timeout: 10 * time.Second}
+
+// PutNetwork creates or updates a network and returns it as the cloud has it.
+func (c *Client) PutNetwork(ctx context.Context, network Network) (Network, error) {
+	return call[Network](ctx, c, http.MethodPut, "/v1/networks/"+url.PathEscape(network.Name), network)
+}
+
+// GetNetwork reads a network.
+func (c *Client) GetNetwork(ctx context.Context, name string) (Network, error) {
+	return call[Network](ctx, c, http.MethodGet, "/v1/networks/"+url.PathEscape(name), nil)
+}
+
+// DeleteNetwork removes a network. A network that is not there is no error.
+func (c *Client) DeleteNetwork(ctx context.Context, name string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodDelete, "/v1/networks/"+url.PathEscape(name), nil)
+	return ignoreNotFound(err)
+}
+
+// PutRecord creates or replaces a DNS record set.
+func (c *Client) PutRecord(ctx context.Context, record Record) error {
+	record.FQDN = CanonicalName(record.FQDN)
+	_, err := call[Record](ctx, c, http.MethodPut, "/v1/records/"+url.PathEscape(record.FQDN), record)
+	return err
+}
+
+// DeleteRecord removes a DNS record set. One that is not there is no error.
+func (c *Client) DeleteRecord(ctx context.Context, fqdn string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodDelete, "/v1/records/"+url.PathEscape(CanonicalName(fqdn)), nil)
+	return ignoreNotFound(err)
+}
+
+func ignoreNotFound(err error) error {
+	if IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func call[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+	var result T
+	request, err := c.newRequest(ctx, method, path, body)
+	if err != nil {
+		return result, err
+	}
+	client := c.HTTP
+	if client == nil {
+		client = defaultHTTP
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return result, fmt.Errorf("local cloud: %w", err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return result, fmt.Errorf("local cloud: read the answer to %s %s: %w", method, path, err)
+	}
+	if response.StatusCode/100 != 2 {
+		return result, statusError(response.StatusCode, data)
+	}
+	if len(data) == 0 {
+		return result, nil
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return result, fmt.Errorf("local cloud: decode the answer to %s %s: %w", method, path, err)
+	}
+	return result, nil
+}
+
+func (c *Client) newRequest(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var reader io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("local cloud: encode the request %s %s: %w", method, path, err)
+		}
+		reader = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.Endpoint, "/")+path, reader)
+	if err != nil {
+		return nil, fmt.Errorf("local cloud: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.Token)
+	request.Header.Set("Content-Type", "application/json")
+	return request, nil
+}
+
+func statusError(code int, body []byte) error {
+	var answer Error
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Message == "" {
+		answer.Message = strings.TrimSpace(string(body))
+	}
+	return &StatusError{Code: code, Message: answer.Message}
+}
+
+// MessageHasCode tells whether the text of an error comes from an answer with this HTTP status. It serves where errors are
+// passed on as text, as Terraform does.
+func MessageHasCode(message string, code int) bool {
+	return strings.Contains(message, "local cloud: ") && strings.Contains(message, fmt.Sprintf("(%d)", code))
+}

@@ -1,0 +1,124 @@
+// Package api is the wire contract of the local cloud and a client for it. The server is in package server; the
+// Terraform provider, the DNSRecord controller and trellis' landscape are its users.
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+// Network is an isolated network of machines: a bridge on the node with one IPv4 subnet. Nothing outside may open a
+// connection into it.
+type Network struct {
+	// Name identifies the network in the cloud.
+	Name string `json:"name"`
+	// Namespace is the namespace of the runtime cluster whose pods are attached to the network.
+	Namespace string `json:"namespace"`
+	// CIDR is the subnet. An empty value in a request asks the cloud to allocate one.
+	CIDR string `json:"cidr,omitempty"`
+	// Range is where to allocate the subnet from. Default: the cloud's own pool.
+	Range string `json:"range,omitempty"`
+	// Gateway is the address of the bridge, the first of the subnet. Set by the cloud.
+	Gateway string `json:"gateway,omitempty"`
+	// Bridge is the name of the bridge device. Set by the cloud.
+	Bridge string `json:"bridge,omitempty"`
+	// EgressCIDR is the source address that connections out of the network have. Set by the cloud.
+	EgressCIDR string `json:"egressCIDR,omitempty"`
+}
+
+// Record is a DNS record set of the cloud's zone.
+type Record struct {
+	// FQDN is the name, without the trailing dot.
+	FQDN string `json:"fqdn"`
+	// Type is A, AAAA, CNAME or TXT.
+	Type string `json:"type"`
+	// Values are the addresses, the one target, or the texts.
+	Values []string `json:"values"`
+	// TTL is in seconds.
+	TTL uint32 `json:"ttl"`
+}
+
+// Error is the body of every answer that is not a success.
+type Error struct {
+	Message string `json:"message"`
+}
+
+// nameFormat is that of a DNS label's or a subdomain's characters: safe as a file name.
+var nameFormat = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+
+// fqdnFormat also allows wildcards and underscores (TXT records such as _acme-challenge).
+var fqdnFormat = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]{0,250}[a-z0-9])?$`)
+
+// Validate reports what is wrong with a request for this network.
+func (n Network) Validate() error {
+	if !nameFormat.MatchString(n.Name) {
+		return fmt.Errorf("network name %q: must be lower-case letters, digits, '-' and '.'", n.Name)
+	}
+	if !nameFormat.MatchString(n.Namespace) {
+		return fmt.Errorf("network %s: namespace %q: must be the name of a namespace", n.Name, n.Namespace)
+	}
+	if err := validatePrefix(n.CIDR); err != nil {
+		return fmt.Errorf("network %s: cidr %q: %w", n.Name, n.CIDR, err)
+	}
+	if err := validatePrefix(n.Range); err != nil {
+		return fmt.Errorf("network %s: range %q: %w", n.Name, n.Range, err)
+	}
+	return nil
+}
+
+func validatePrefix(text string) error {
+	if text == "" {
+		return nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return err
+	}
+	if !prefix.Addr().Is4() || prefix.Bits() < 8 || prefix.Bits() > 29 {
+		return errors.New("must be IPv4 with a prefix length from 8 to 29")
+	}
+	return nil
+}
+
+// CanonicalName is the form in which names are stored and compared: lower case, without the trailing dot.
+func CanonicalName(fqdn string) string {
+	return strings.ToLower(strings.TrimSuffix(fqdn, "."))
+}
+
+// Validate reports what is wrong with a request for this record.
+func (r Record) Validate() error {
+	if !fqdnFormat.MatchString(r.FQDN) {
+		return fmt.Errorf("record name %q: must be a domain name in lower case", r.FQDN)
+	}
+	if len(r.Values) == 0 {
+		return fmt.Errorf("record %s: needs at least one value", r.FQDN)
+	}
+	switch r.Type {
+	case "A", "AAAA":
+		return r.validateAddresses()
+	case "CNAME":
+		if len(r.Values) != 1 {
+			return fmt.Errorf("record %s: a CNAME has exactly one value, got %d", r.FQDN, len(r.Values))
+		}
+	case "TXT":
+	default:
+		return fmt.Errorf("record %s: type %q is not one of A, AAAA, CNAME, TXT", r.FQDN, r.Type)
+	}
+	return nil
+}
+
+func (r Record) validateAddresses() error {
+	for _, value := range r.Values {
+		addr, err := netip.ParseAddr(value)
+		if err != nil {
+			return fmt.Errorf("record %s: value %q: %w", r.FQDN, value, err)
+		}
+		if addr.Is4() != (r.Type == "A") {
+			return fmt.Errorf("record %s: value %q does not fit type %s", r.FQDN, value, r.Type)
+		}
+	}
+	return nil
+}

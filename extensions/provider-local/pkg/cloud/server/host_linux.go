@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
+)
+
+// LinuxHost is the network namespace the process runs in: that of the node.
+type LinuxHost struct {
+	Services Services
+}
+
+// EnsureBridge implements Host.
+func (LinuxHost) EnsureBridge(name string, gateway netip.Prefix) error {
+	link, err := ensureBridgeLink(name)
+	if err != nil {
+		return err
+	}
+	wanted := &netlink.Addr{IPNet: &net.IPNet{IP: gateway.Addr().AsSlice(), Mask: net.CIDRMask(gateway.Bits(), gateway.Addr().BitLen())}}
+	if err := netlink.AddrReplace(link, wanted); err != nil {
+		return fmt.Errorf("bridge %s: set address %s: %w", name, gateway, err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bridge %s: set up: %w", name, err)
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
+		return fmt.Errorf("enable forwarding: %w", err)
+	}
+	return nil
+}
+
+func ensureBridgeLink(name string) (netlink.Link, error) {
+	bridge := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
+	bridge.Name = name
+	if err := netlink.LinkAdd(bridge); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("bridge %s: create: %w", name, err)
+	}
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("bridge %s: %w", name, err)
+	}
+	if link.Type() != "bridge" {
+		return nil, fmt.Errorf("device %s is a %s, not a bridge; remove it", name, link.Type())
+	}
+	return link, nil
+}
+
+// RemoveBridge implements Host.
+func (LinuxHost) RemoveBridge(name string) error {
+	link, err := netlink.LinkByName(name)
+	var notFound netlink.LinkNotFoundError
+	if errors.As(err, &notFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bridge %s: %w", name, err)
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		return fmt.Errorf("bridge %s: remove: %w", name, err)
+	}
+	return nil
+}
+
+// ApplyFirewall implements Host.
+func (h LinuxHost) ApplyFirewall(ctx context.Context, networks []api.Network) error {
+	rules := renderFirewall(networks, h.Services)
+	if err := run(ctx, rules, "iptables-restore", "--noflush", "--wait"); err != nil {
+		return err
+	}
+	for _, jump := range jumps {
+		if run(ctx, "", "iptables", "-w", "-t", jump.table, "-C", jump.from, "-j", jump.to) == nil {
+			continue
+		}
+		if err := run(ctx, "", "iptables", "-w", "-t", jump.table, "-I", jump.from, "1", "-j", jump.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, stdin, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}

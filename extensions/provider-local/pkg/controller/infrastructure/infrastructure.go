@@ -1,0 +1,259 @@
+// Package infrastructure is the Infrastructure controller of provider-local: a network for the machines, made by Terraform, and
+// a namespace in which machines may be pods.
+package infrastructure
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"time"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
+	"github.com/trellis-garden/trellis/extensions/pkg/extension"
+	"github.com/trellis-garden/trellis/extensions/pkg/terraform"
+	"github.com/trellis-garden/trellis/extensions/pkg/worker"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/credentials"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/terraformprovider"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+// Options of the controller.
+type Options struct {
+	Credentials credentials.Source
+	// Nameservers are for the machines.
+	Nameservers []string
+	// Terraform says where the program and its providers are; empty means the places in the image.
+	Terraform terraform.Options
+}
+
+// Add registers the controller.
+func Add(mgr manager.Manager, options Options) error {
+	return extension.Add(mgr, extension.Options[*extensionsv1alpha1.Infrastructure]{
+		Kind:     extensionsv1alpha1.InfrastructureResource,
+		Type:     apis.Type,
+		Actuator: &actuator{options: options, client: mgr.GetClient()},
+		// Each runs a terraform; more at a time would not be faster.
+		MaxConcurrentReconciles: 5,
+	})
+}
+
+type actuator struct {
+	options Options
+	client  client.Client
+}
+
+// Namespace is where the machines of a shoot are.
+func Namespace(technicalID string) string { return "infra-" + technicalID }
+
+// Reconcile implements extension.Actuator.
+func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
+	configuration, err := a.configuration(infrastructure, shoot)
+	if err != nil {
+		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
+	}
+	if err := a.ensureNamespace(ctx, infrastructure.Namespace); err != nil {
+		return err
+	}
+	runner, err := a.runner(ctx, log, infrastructure)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	outputs, err := runner.Apply(ctx, configuration)
+	if err != nil {
+		return withCodes(err)
+	}
+	log.Info("terraform applied", "seconds", time.Since(started).Seconds())
+	return a.setStatus(infrastructure, outputs)
+}
+
+// Delete implements extension.Actuator. The worker controller has removed the machines before.
+func (a *actuator) Delete(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
+	if err := a.deleteNamespace(ctx, infrastructure.Namespace); err != nil {
+		return err
+	}
+	runner, err := a.runner(ctx, log, infrastructure)
+	if err != nil {
+		return err
+	}
+	configuration, err := a.configuration(infrastructure, shoot)
+	if err != nil {
+		return err
+	}
+	return withCodes(runner.Destroy(ctx, configuration))
+}
+
+// Migrate implements extension.Migrator: Terraform's state is taken along, and nothing is destroyed.
+func (a *actuator) Migrate(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, _ *cluster.Cluster) error {
+	runner, err := a.runner(ctx, log, infrastructure)
+	if err != nil {
+		return err
+	}
+	state, err := runner.State(ctx)
+	if err != nil {
+		return err
+	}
+	if len(state) > 0 {
+		if infrastructure.Status.State, err = apis.Encode(migratedState{Terraform: state}); err != nil {
+			return err
+		}
+	}
+	return runner.Forget(ctx)
+}
+
+// Restore implements extension.Restorer.
+func (a *actuator) Restore(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
+	state, err := apis.Decode[migratedState](infrastructure.Status.State)
+	if err != nil {
+		return err
+	}
+	runner, err := a.runner(ctx, log, infrastructure)
+	if err != nil {
+		return err
+	}
+	if err := runner.RestoreState(ctx, state.Terraform); err != nil {
+		return err
+	}
+	return a.Reconcile(ctx, log, infrastructure, shoot)
+}
+
+// migratedState is status.state between two seeds.
+type migratedState struct {
+	// Terraform is the state of Terraform.
+	Terraform []byte `json:"terraform"`
+}
+
+func (a *actuator) configuration(infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) (string, error) {
+	config, err := apis.Decode[apis.InfrastructureConfig](infrastructure.Spec.ProviderConfig)
+	if err != nil {
+		return "", fmt.Errorf("infrastructureConfig: %w", err)
+	}
+	return render(configValues{
+		Name:      infrastructure.Namespace,
+		Namespace: Namespace(infrastructure.Namespace),
+		Range:     nodesRange(config, shoot),
+	})
+}
+
+// nodesRange is where the owner of the shoot wants the machines to be.
+func nodesRange(config apis.InfrastructureConfig, shoot *cluster.Cluster) string {
+	if config.Networks != nil && config.Networks.Workers != "" {
+		return config.Networks.Workers
+	}
+	if shoot == nil || shoot.Shoot == nil || shoot.Shoot.Spec.Networking == nil || shoot.Shoot.Spec.Networking.Nodes == nil {
+		return ""
+	}
+	return *shoot.Shoot.Spec.Networking.Nodes
+}
+
+func (a *actuator) runner(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure) (*terraform.Runner, error) {
+	cloud, err := a.options.Credentials.Client(ctx, infrastructure.Spec.SecretRef)
+	if err != nil {
+		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
+	}
+	options := a.options.Terraform
+	options.Client, options.Namespace, options.Name, options.Log = a.client, infrastructure.Namespace, infrastructure.Name, log
+	options.Env = map[string]string{terraformprovider.EnvEndpoint: cloud.Endpoint, terraformprovider.EnvToken: cloud.Token}
+	return terraform.New(options), nil
+}
+
+func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure, outputs map[string]json.RawMessage) error {
+	var network struct {
+		apis.Network `json:",inline"`
+		EgressCIDR   string `json:"egressCIDR"`
+	}
+	if err := json.Unmarshal(outputs["network"], &network); err != nil {
+		return fmt.Errorf("read Terraform's output \"network\": %w", err)
+	}
+	status := apis.InfrastructureStatus{
+		TypeMeta:    metav1.TypeMeta{APIVersion: apis.APIVersion, Kind: "InfrastructureStatus"},
+		Namespace:   Namespace(infrastructure.Namespace),
+		Network:     network.Network,
+		Nameservers: a.options.Nameservers,
+	}
+	var err error
+	if infrastructure.Status.ProviderStatus, err = apis.Encode(status); err != nil {
+		return err
+	}
+	infrastructure.Status.NodesCIDR = &network.CIDR
+	infrastructure.Status.EgressCIDRs = []string{network.EgressCIDR}
+	infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{network.CIDR}}
+	return nil
+}
+
+// ensureNamespace makes the namespace of the machines and lets the shoot's machine-controller make pods in it.
+func (a *actuator) ensureNamespace(ctx context.Context, technicalID string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(technicalID)}}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.client, namespace, func() error {
+		if namespace.Labels == nil {
+			namespace.Labels = map[string]string{}
+		}
+		namespace.Labels[gardencorev1beta1.GardenRole] = "infra"
+		namespace.Labels["pod-security.kubernetes.io/enforce"] = "privileged"
+		return nil
+	}); err != nil {
+		return fmt.Errorf("namespace %s: %w", namespace.Name, err)
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace.Name, Name: worker.ManagerName}
+	role := &rbacv1.Role{ObjectMeta: meta}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.client, role, func() error {
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"pods", "secrets"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		}}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("Role %s/%s: %w", meta.Namespace, meta.Name, err)
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.client, binding, func() error {
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: technicalID, Name: worker.ManagerName}}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("RoleBinding %s/%s: %w", meta.Namespace, meta.Name, err)
+	}
+	return nil
+}
+
+// deleteNamespace removes the namespace with whatever is left of machines and waits until it is gone: the network must outlive them.
+func (a *actuator) deleteNamespace(ctx context.Context, technicalID string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(technicalID)}}
+	if err := client.IgnoreNotFound(a.client.Delete(ctx, namespace)); err != nil {
+		return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
+	}
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := a.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s is not gone: %w", namespace.Name, err)
+	}
+	return nil
+}
+
+// withCodes classifies what the cloud answered to Terraform by the status that its client writes at the end of messages.
+func withCodes(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case api.MessageHasCode(err.Error(), 401):
+		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
+	case api.MessageHasCode(err.Error(), 400), api.MessageHasCode(err.Error(), 409):
+		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+// Package worker is the Worker controller of provider-local: machines are pods with the image that the CloudProfile names.
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/extension"
+	"github.com/trellis-garden/trellis/extensions/pkg/worker"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+)
+
+// Options of the controller.
+type Options struct {
+	// MachineControllerManager is the image of machine-controller-manager.
+	MachineControllerManager string
+	// Image is the one of this extension: its command machine-controller is the driver.
+	Image string
+	// MachineImage finds the container image of machine images that the CloudProfile does not map.
+	MachineImage func(name, version string) (string, error)
+}
+
+// Add registers the controller.
+func Add(mgr manager.Manager, options Options) error {
+	return worker.Add(mgr, worker.Options{
+		Type:                     apis.Type,
+		Delegate:                 delegate{machineImage: options.MachineImage},
+		MachineControllerManager: options.MachineControllerManager,
+		MachineController:        corev1.Container{Image: options.Image, Args: []string{"machine-controller"}},
+	})
+}
+
+type delegate struct {
+	machineImage func(name, version string) (string, error)
+}
+
+// ProviderSpec implements worker.Delegate.
+func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool extensionsv1alpha1.WorkerPool, _ string) (any, error) {
+	infrastructure, err := apis.Decode[apis.InfrastructureStatus](scope.Worker.Spec.InfrastructureProviderStatus)
+	if err != nil {
+		return nil, err
+	}
+	if infrastructure.Namespace == "" {
+		return nil, fmt.Errorf("spec.infrastructureProviderStatus has no namespace; is the Infrastructure ready?")
+	}
+	image, err := d.imageFor(scope, pool.MachineImage)
+	if err != nil {
+		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
+	}
+	return apis.MachineSpec{Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers}, nil
+}
+
+// imageFor looks into the CloudProfile first.
+func (d delegate) imageFor(scope worker.Scope, wanted extensionsv1alpha1.MachineImage) (string, error) {
+	if profile := scope.Cluster.CloudProfile; profile != nil {
+		config, err := apis.Decode[apis.CloudProfileConfig](profile.Spec.ProviderConfig)
+		if err != nil {
+			return "", fmt.Errorf("CloudProfile %s: spec.providerConfig: %w", profile.Name, err)
+		}
+		if image := find(config, wanted); image != "" {
+			return image, nil
+		}
+	}
+	return d.machineImage(wanted.Name, wanted.Version)
+}
+
+func find(config apis.CloudProfileConfig, wanted extensionsv1alpha1.MachineImage) string {
+	for _, image := range config.MachineImages {
+		if image.Name != wanted.Name {
+			continue
+		}
+		for _, version := range image.Versions {
+			if version.Version == wanted.Version {
+				return version.Image
+			}
+		}
+	}
+	return ""
+}
