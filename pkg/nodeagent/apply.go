@@ -41,7 +41,6 @@ type unitManager interface {
 	Disable(ctx context.Context, unit string) error
 	Restart(ctx context.Context, unit string) error
 	Stop(ctx context.Context, unit string) error
-	Active(ctx context.Context, unit string) (bool, error)
 }
 
 func (m *machine) path(path string) string { return filepath.Join(m.root, path) }
@@ -267,13 +266,4 @@ func (s systemd) job(ctx context.Context, unit string, start func(context.Contex
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func (s systemd) Active(ctx context.Context, unit string) (bool, error) {
-	property, err := s.connection.GetUnitPropertyContext(ctx, unit, "ActiveState")
-	if err != nil {
-		return false, err
-	}
-	state, ok := property.Value.Value().(string)
-	return ok && (state == "active" || state == "activating" || state == "reloading"), nil
 }
