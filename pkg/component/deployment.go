@@ -7,8 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ControlPlaneDeploymentValues describe a Deployment with one hardened container that serves its health over TLS and
-// mounts Secrets.
+// ControlPlaneDeploymentValues describe a Deployment with one hardened container that mounts Secrets.
 type ControlPlaneDeploymentValues struct {
 	// Namespace and Name of the Deployment; the container has its name.
 	Namespace, Name string
@@ -23,8 +22,23 @@ type ControlPlaneDeploymentValues struct {
 	// Secrets appear as files below MountPath.
 	Secrets   []SecretFiles
 	MountPath string
-	// Port serves /healthz over TLS.
-	Port int32
+	// Health is what the probes ask.
+	Health HealthEndpoint
+	// Ports are further ports of the container, for people to read.
+	Ports []corev1.ContainerPort
+}
+
+// HealthEndpoint is where a container tells about its health.
+type HealthEndpoint struct {
+	Scheme corev1.URIScheme
+	Port   int32
+	// Ready and Live are paths.
+	Ready, Live string
+}
+
+// SecureHealthz is /healthz over TLS, as the programs of Kubernetes serve it.
+func SecureHealthz(port int32) HealthEndpoint {
+	return HealthEndpoint{Scheme: corev1.URISchemeHTTPS, Port: port, Ready: "/healthz", Live: "/healthz"}
 }
 
 // ControlPlaneDeployment returns the Deployment of a simple part of a control plane.
@@ -49,9 +63,9 @@ func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 						Command:                  v.Command,
 						Args:                     v.Args,
 						Env:                      v.Env,
-						Ports:                    []corev1.ContainerPort{{Name: "https", ContainerPort: v.Port, Protocol: corev1.ProtocolTCP}},
-						ReadinessProbe:           HTTPProbe(corev1.URISchemeHTTPS, "/healthz", v.Port, 2, 3),
-						LivenessProbe:            HTTPProbe(corev1.URISchemeHTTPS, "/healthz", v.Port, 10, 6),
+						Ports:                    v.Ports,
+						ReadinessProbe:           HTTPProbe(v.Health.Scheme, v.Health.Ready, v.Health.Port, 2, 3),
+						LivenessProbe:            HTTPProbe(v.Health.Scheme, v.Health.Live, v.Health.Port, 10, 6),
 						Resources:                v.Requests,
 						SecurityContext:          HardenedContainer(),
 						TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

@@ -253,6 +253,6 @@ func deployment(namespace string, v Values, files []component.SecretFiles) *apps
 		Requests:  component.Requests("10m", "80Mi"),
 		Secrets:   files,
 		MountPath: mount,
-		Port:      port,
+		Health:    component.SecureHealthz(port),
 	})
 }

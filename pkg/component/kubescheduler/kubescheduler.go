@@ -121,6 +121,6 @@ func deployment(namespace string, v Values, kubeconfig string) *appsv1.Deploymen
 			{Secret: kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: "kubeconfig"}},
 		},
 		MountPath: mount,
-		Port:      port,
+		Health:    component.SecureHealthz(port),
 	})
 }

@@ -1,0 +1,89 @@
+// Package vpnshoot is the shoot's end of its tunnel: a Deployment in the shoot that dials the seed's gateway.
+package vpnshoot
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+)
+
+const (
+	// Name of the Deployment in kube-system.
+	Name = "vpn-shoot"
+
+	healthPort int32 = 8080
+	mount            = "/etc/vpn"
+)
+
+// Values of vpn-shoot.
+type Values struct {
+	// Image of vpn.
+	Image string
+	// Endpoint is host:port of the gateway's WireGuard port.
+	Endpoint string
+	// PrivateKey and SeedPublicKey are base64; vpnseedserver.ShootKeys returns them.
+	PrivateKey, SeedPublicKey []byte
+}
+
+// Objects returns the objects in the shoot.
+func Objects(v Values) []client.Object {
+	keys := component.UniqueSecret(Name, Name, map[string][]byte{"private-key": v.PrivateKey, "peer-public-key": v.SeedPublicKey})
+	return []client.Object{keys, deployment(v, keys.Name)}
+}
+
+func deployment(v Values, keys string) *appsv1.Deployment {
+	labels := component.SystemLabels(Name)
+	meta := component.SystemMeta(Name, Name)
+	return &appsv1.Deployment{
+		ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas:             ptr.To[int32](1),
+			RevisionHistoryLimit: ptr.To[int32](1),
+			Selector:             &metav1.LabelSelector{MatchLabels: labels},
+			// Two pods with one key would take the tunnel from each other.
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				Spec: corev1.PodSpec{
+					AutomountServiceAccountToken:  ptr.To(false),
+					EnableServiceLinks:            ptr.To(false),
+					PriorityClassName:             component.PriorityClusterCritical,
+					Tolerations:                   component.TolerateEverything(),
+					TerminationGracePeriodSeconds: ptr.To[int64](5),
+					// The way to the cluster's DNS must not be needed to make the way into the cluster.
+					DNSPolicy: corev1.DNSDefault,
+					Volumes: []corev1.Volume{component.ProjectedSecrets("keys", component.SecretFiles{
+						Secret: keys, Files: map[string]string{"private-key": "private-key", "peer-public-key": "peer-public-key"},
+					})},
+					Containers: []corev1.Container{container(v)},
+				},
+			},
+		},
+	}
+}
+
+func container(v Values) corev1.Container {
+	return corev1.Container{
+		Name:            Name,
+		Image:           v.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args: []string{
+			"shoot-client",
+			"--endpoint=" + v.Endpoint,
+			"--private-key-file=" + mount + "/private-key",
+			"--peer-public-key-file=" + mount + "/peer-public-key",
+			"--health-address=:8080",
+		},
+		// It makes a network interface, forwards and masquerades, in the pod's own network.
+		SecurityContext:          &corev1.SecurityContext{Privileged: ptr.To(true)},
+		Resources:                component.Requests("5m", "20Mi"),
+		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 2, 5),
+		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/healthz", healthPort, 10, 6),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		VolumeMounts:             []corev1.VolumeMount{{Name: "keys", MountPath: mount, ReadOnly: true}},
+	}
+}
