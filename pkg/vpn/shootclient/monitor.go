@@ -2,21 +2,31 @@ package shootclient
 
 import "time"
 
-const (
-	probeInterval     = 3 * time.Second
-	probeIntervalDown = 500 * time.Millisecond
-	// failuresUntilDown tolerates one lost packet.
-	failuresUntilDown = 2
-	minResetDelay     = 2 * time.Second
-	maxResetDelay     = 10 * time.Second
-)
+// Timing says how a tunnel is watched.
+type Timing struct {
+	// Probe and ProbeDown are the pauses between probes while the tunnel is up and down.
+	Probe, ProbeDown time.Duration
+	// MinReset and MaxReset bound the time between new handshakes, which doubles with each.
+	MinReset, MaxReset time.Duration
+	// Failures is how many probes in a row must fail before the tunnel counts as down.
+	Failures int
+}
+
+// DefaultTiming finds a broken tunnel within about five seconds and tolerates one lost packet.
+var DefaultTiming = Timing{
+	Probe:     3 * time.Second,
+	ProbeDown: 500 * time.Millisecond,
+	MinReset:  2 * time.Second,
+	MaxReset:  10 * time.Second,
+	Failures:  2,
+}
 
 // monitor decides from the results of probes whether the tunnel is up, when to probe next, and when to start anew.
 type monitor struct {
-	failures  int
-	up        bool
-	resets    int
-	nextReset time.Time
+	failures   int
+	up         bool
+	resetDelay time.Duration
+	nextReset  time.Time
 }
 
 // step is what follows from a probe.
@@ -29,21 +39,21 @@ type step struct {
 	wait time.Duration
 }
 
-func (m *monitor) observe(answered bool, now time.Time) step {
+func (m *monitor) observe(timing Timing, answered bool, now time.Time) step {
 	if answered {
 		*m = monitor{up: true}
-		return step{up: true, wait: probeInterval}
+		return step{up: true, wait: timing.Probe}
 	}
 	m.failures++
-	if m.failures < failuresUntilDown {
-		return step{up: m.up, wait: probeIntervalDown}
+	if m.failures < timing.Failures {
+		return step{up: m.up, wait: timing.ProbeDown}
 	}
 	m.up = false
-	next := step{wait: probeIntervalDown}
+	next := step{wait: timing.ProbeDown}
 	if !now.Before(m.nextReset) {
 		next.reset = true
-		m.nextReset = now.Add(min(minResetDelay<<m.resets, maxResetDelay))
-		m.resets = min(m.resets+1, 8)
+		m.resetDelay = min(max(2*m.resetDelay, timing.MinReset), timing.MaxReset)
+		m.nextReset = now.Add(m.resetDelay)
 	}
 	return next
 }

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 const (
@@ -16,8 +18,9 @@ const (
 	resolveTimeout = 5 * time.Second
 )
 
-// probe sends a number to the echo at target and says whether it came back in time.
-func probe(ctx context.Context, target netip.AddrPort, number uint64) bool {
+// probe sends a number to the seed's echo and says whether it came back in time.
+func probe(ctx context.Context, seed netip.Addr, number uint64) bool {
+	target := netip.AddrPortFrom(seed, vpn.EchoPort)
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", target.String())

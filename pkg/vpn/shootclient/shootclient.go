@@ -6,16 +6,13 @@ package shootclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
 )
@@ -84,10 +81,17 @@ func Run(ctx context.Context, config Config) (err error) {
 }
 
 func serve(ctx context.Context, config Config, device wireguard.Device) error {
-	k := &keeper{config: config, device: device}
-	endpoints := health.Server{Ready: k.readiness, Tunnel: device.Stats}
+	keeper := &Keeper{
+		Endpoint: config.Endpoint,
+		Peer:     config.peer,
+		Device:   device,
+		Probe:    func(ctx context.Context, number uint64) bool { return probe(ctx, config.SeedAddress, number) },
+		Timing:   DefaultTiming,
+		Log:      config.Log,
+	}
+	endpoints := health.Server{Ready: keeper.Ready, Tunnel: device.Stats}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return k.run(ctx) })
+	group.Go(func() error { return keeper.Run(ctx) })
 	if config.HealthAddress != "" {
 		group.Go(func() error { return endpoints.Run(ctx, config.HealthAddress) })
 	}
@@ -100,75 +104,6 @@ func (c Config) peer(endpoint netip.AddrPort) wireguard.Peer {
 		Endpoint:   endpoint,
 		AllowedIPs: []netip.Prefix{netip.PrefixFrom(c.SeedAddress, c.SeedAddress.BitLen())},
 		Keepalive:  c.Keepalive,
-	}
-}
-
-// keeper keeps the tunnel up: it probes the seed and starts anew when there is no answer, because a WireGuard client only
-// notices a restarted server after minutes.
-type keeper struct {
-	config Config
-	device wireguard.Device
-	state  monitor
-	up     atomic.Bool
-}
-
-func (k *keeper) readiness() error {
-	if !k.up.Load() {
-		return fmt.Errorf("the seed does not answer through the tunnel at %s", k.config.Endpoint)
-	}
-	return nil
-}
-
-func (k *keeper) run(ctx context.Context) error {
-	target := netip.AddrPortFrom(k.config.SeedAddress, vpn.EchoPort)
-	for sequence := uint64(1); ; sequence++ {
-		answered := probe(ctx, target, sequence)
-		if ctx.Err() != nil {
-			return nil
-		}
-		step := k.state.observe(answered, time.Now())
-		k.report(step)
-		if step.reset {
-			k.reset(ctx)
-		}
-		if !sleep(ctx, step.wait) {
-			return nil
-		}
-	}
-}
-
-func (k *keeper) report(s step) {
-	if k.up.Swap(s.up) == s.up {
-		return
-	}
-	if s.up {
-		k.config.Log.Info("Tunnel is up", "endpoint", k.config.Endpoint)
-	} else {
-		k.config.Log.Info("Tunnel is down: the seed does not answer", "endpoint", k.config.Endpoint)
-	}
-}
-
-func (k *keeper) reset(ctx context.Context) {
-	log := k.config.Log.WithValues("endpoint", k.config.Endpoint)
-	endpoint, err := resolveEndpoint(ctx, k.config.Endpoint)
-	if err != nil {
-		log.Info("Cannot resolve the gateway", "reason", err.Error())
-		return
-	}
-	log.V(1).Info("Starting a new handshake", "address", endpoint)
-	if err := k.device.Reset(k.config.peer(endpoint)); err != nil {
-		log.Error(err, "Cannot start a new handshake")
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
