@@ -99,16 +99,12 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("HTTP CONNECT proxy: %w", err)
 	}
-	echo, err := s.net.ListenUDPAddrPort(netip.AddrPortFrom(s.config.Addresses[0], vpn.EchoPort))
-	if err != nil {
-		return errors.Join(fmt.Errorf("echo inside the tunnel: %w", err), listener.Close())
-	}
 	s.ready.Store(true)
 	s.config.Log.Info("Serving", "proxy", s.config.ProxyAddress, "wireguardPort", s.config.ListenPort, "allowedIPs", s.config.AllowedIPs)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.proxy.Serve(ctx, listener, tlsConfig) })
-	group.Go(func() error { return serveEcho(ctx, echo) })
+	group.Go(func() error { return s.RunEcho(ctx) })
 	group.Go(func() error { return s.health().Run(ctx, s.config.HealthAddress) })
 	return group.Wait()
 }
@@ -138,8 +134,13 @@ func (s *Server) metrics() map[string]float64 {
 	return metrics
 }
 
-// serveEcho returns every datagram to its sender. The shoot's end probes the tunnel with it.
-func serveEcho(ctx context.Context, conn net.PacketConn) error {
+// RunEcho returns every datagram that comes to the echo port inside the tunnel to its sender until ctx is done. The shoot's
+// end probes the tunnel with it. Run does this too.
+func (s *Server) RunEcho(ctx context.Context) error {
+	conn, err := s.net.ListenUDPAddrPort(netip.AddrPortFrom(s.config.Addresses[0], vpn.EchoPort))
+	if err != nil {
+		return fmt.Errorf("echo inside the tunnel: %w", err)
+	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	buf := make([]byte, 64)
