@@ -55,6 +55,12 @@ func (s Snapshot) Has(name string) bool {
 	return found
 }
 
+// Serves tells whether a cluster of that name is there and going to stay.
+func (s Snapshot) Serves(name string) bool {
+	i, found := s.index[name]
+	return found && !s.clusters[i].Deleting
+}
+
 // Names of all clusters, sorted.
 func (s Snapshot) Names() []string {
 	names := make([]string, len(s.clusters))

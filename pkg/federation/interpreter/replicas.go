@@ -39,34 +39,8 @@ func WorkloadOf(object *unstructured.Unstructured) (*Workload, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &w.Pod); err != nil {
 		return nil, fmt.Errorf("pod template of %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	w.Request = requestOf(w.Pod)
+	w.Request = core.PodRequest(&w.Pod)
 	return w, nil
-}
-
-// requestOf is what the scheduler of a member will reckon with: the sum over the containers, or the largest of the
-// init containers if that is more, and the overhead.
-func requestOf(pod corev1.PodSpec) corev1.ResourceList {
-	request := corev1.ResourceList{}
-	for _, c := range pod.Containers {
-		add(request, c.Resources.Requests)
-	}
-	for _, c := range pod.InitContainers {
-		for name, quantity := range c.Resources.Requests {
-			if current, found := request[name]; !found || quantity.Cmp(current) > 0 {
-				request[name] = quantity.DeepCopy()
-			}
-		}
-	}
-	add(request, pod.Overhead)
-	return request
-}
-
-func add(sum, more corev1.ResourceList) {
-	for name, quantity := range more {
-		total := sum[name].DeepCopy()
-		total.Add(quantity)
-		sum[name] = total
-	}
 }
 
 // Revise gives a copy of the object with a cluster's share of the replicas. Objects without such a number stay as

@@ -1,0 +1,298 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+)
+
+// propagation keeps one binding for every object that a policy selects.
+type propagation struct {
+	client    client.Client
+	templates *templateWatches
+	events    events.EventRecorder
+	// skipped namespaces are never propagated from.
+	skipped *regexp.Regexp
+}
+
+// Reconcile handles one object of the fleet.
+func (p *propagation) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
+	template, err := getTemplate(ctx, p.client, key)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	existing, err := getBinding(ctx, p.client, types.NamespacedName{Namespace: key.Namespace, Name: bindingName(key.Name, key.Kind)})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if existing != nil && !isFor(existing, key) {
+		if template != nil {
+			p.events.Eventf(template, existing, corev1.EventTypeWarning, "BindingNameTaken", "Propagate",
+				"binding %s belongs to a %s of API %s with the same name", existing.GetName(), key.Kind, existing.BindingSpec().Resource.APIVersion)
+		}
+		return reconcile.Result{}, nil
+	}
+	policy, err := p.policyFor(ctx, template, existing)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if policy == nil {
+		return reconcile.Result{}, p.withdraw(ctx, existing)
+	}
+	if missing, err := p.missingOverrides(ctx, policy, key.Namespace); err != nil || missing != "" {
+		return p.waitForOverride(policy, template, missing), err
+	}
+	return reconcile.Result{}, p.ensure(ctx, template, policy, existing)
+}
+
+// isFor compares without the version, which may change during the life of an object.
+func isFor(b binding, key templateKey) bool {
+	other := templateKeyOfBinding(b)
+	return other.GroupKind() == key.GroupKind() && other.NamespacedName == key.NamespacedName
+}
+
+func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing binding) (*propagationPolicy, error) {
+	if template == nil || template.GetDeletionTimestamp() != nil || p.isSkipped(template) {
+		return nil, nil
+	}
+	policies, err := listPropagationPolicies(ctx, p.client)
+	if err != nil {
+		return nil, err
+	}
+	return choosePolicy(policies, template, existing), nil
+}
+
+// isSkipped protects what belongs to the fleet itself.
+func (p *propagation) isSkipped(template *unstructured.Unstructured) bool {
+	namespace := template.GetNamespace()
+	if template.GetKind() == "Namespace" && template.GetAPIVersion() == "v1" {
+		namespace = template.GetName()
+	}
+	return namespace == clusterv1alpha1.CredentialsNamespace || namespace == "karmada-system" ||
+		strings.HasPrefix(namespace, clusterv1alpha1.ExecutionNamespacePrefix) ||
+		namespace != "" && p.skipped.MatchString(namespace)
+}
+
+// withdraw removes a binding; its finalizer keeps it until the members are clean.
+func (p *propagation) withdraw(ctx context.Context, existing binding) error {
+	if existing == nil || existing.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	logr.FromContextOrDiscard(ctx).Info("Removing binding: no policy selects the object any more")
+	return client.IgnoreNotFound(p.client.Delete(ctx, existing, client.Preconditions{UID: new(existing.GetUID())}))
+}
+
+// missingOverrides names the first override policy that must exist before anything is propagated.
+func (p *propagation) missingOverrides(ctx context.Context, policy *propagationPolicy, namespace string) (string, error) {
+	for _, name := range policy.spec.DependentOverrides {
+		var object client.Object = &policyv1alpha1.OverridePolicy{}
+		if namespace == "" {
+			object = &policyv1alpha1.ClusterOverridePolicy{}
+		}
+		err := p.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		if err != nil {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstructured.Unstructured, missing string) reconcile.Result {
+	if missing == "" {
+		return reconcile.Result{}
+	}
+	p.events.Eventf(policy.Object, template, corev1.EventTypeWarning, "WaitingForOverride", "Propagate",
+		"spec.dependentOverrides: there is no override policy %q yet", missing)
+	return reconcile.Result{RequeueAfter: waitForOverride}
+}
+
+func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, existing binding) error {
+	if existing == nil {
+		created, err := buildBinding(template, policy, nil)
+		if err != nil {
+			return p.refuse(template, err)
+		}
+		if err := p.client.Create(ctx, created); err != nil {
+			return fmt.Errorf("creating binding %s: %w", client.ObjectKeyFromObject(created), err)
+		}
+		if paths := notOffered(policy.spec); len(paths) > 0 {
+			p.events.Eventf(policy.Object, template, corev1.EventTypeWarning, "NotOffered", "Propagate",
+				"not offered yet and without effect: %s", strings.Join(paths, ", "))
+		}
+		return nil
+	}
+	if existing.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	updated, err := buildBinding(template, policy, existing)
+	if err != nil {
+		return p.refuse(template, err)
+	}
+	if unchanged(existing, updated) {
+		return nil
+	}
+	if err := p.client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("updating binding %s: %w", client.ObjectKeyFromObject(updated), err)
+	}
+	return nil
+}
+
+// refuse reports an object that cannot be understood. Trying again doesn't help until it changes.
+func (p *propagation) refuse(template *unstructured.Unstructured, err error) error {
+	p.events.Eventf(template, nil, corev1.EventTypeWarning, "NotPropagated", "Propagate", "%v", err)
+	return reconcile.TerminalError(err)
+}
+
+func unchanged(before, after binding) bool {
+	a, b := before.BindingSpec().DeepCopy(), after.BindingSpec().DeepCopy()
+	a.Resource.ResourceVersion, b.Resource.ResourceVersion = "", ""
+	return equality.Semantic.DeepEqual(a, b) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
+		maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+}
+
+// buildBinding gives the binding of an object under a policy. What others decide about (clusters, evictions, who
+// else needs it) is taken over from the existing one.
+func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, existing binding) (binding, error) {
+	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: bindingName(template.GetName(), template.GetKind())}
+	b := newBinding(key)
+	if existing != nil {
+		b = existing.DeepCopyObject().(binding)
+	} else {
+		setLabel(b, permanentIDLabel(key.Namespace), string(uuid.NewUUID()))
+		b.SetFinalizers([]string{bindingFinalizer(key.Namespace)})
+		b.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID(),
+		}})
+	}
+	policy.claim(b)
+	return b, fillSpec(b.BindingSpec(), template, policy.spec)
+}
+
+func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured, policy *policyv1alpha1.PropagationSpec) error {
+	spec.Resource = workv1alpha2.ObjectReference{
+		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
+		Name: template.GetName(), UID: template.GetUID(), ResourceVersion: template.GetResourceVersion(),
+	}
+	spec.PropagateDeps = policy.PropagateDeps
+	spec.SchedulerName = policy.SchedulerName
+	spec.Placement = policy.Placement.DeepCopy()
+	spec.Failover = policy.Failover.DeepCopy()
+	spec.ConflictResolution = policy.ConflictResolution
+	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
+	fillSuspension(spec, policy.Suspension)
+	return fillReplicas(spec, template)
+}
+
+func fillSuspension(spec *workv1alpha2.ResourceBindingSpec, wanted *policyv1alpha1.Suspension) {
+	if spec.Suspension == nil && wanted == nil {
+		return
+	}
+	if spec.Suspension == nil {
+		spec.Suspension = &workv1alpha2.Suspension{}
+	}
+	spec.Suspension.Suspension = policyv1alpha1.Suspension{}
+	if wanted != nil {
+		spec.Suspension.Suspension = *wanted.DeepCopy()
+	}
+}
+
+func fillReplicas(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) error {
+	workload, err := interpreter.WorkloadOf(template)
+	if err != nil {
+		return err
+	}
+	spec.Replicas, spec.ReplicaRequirements = 0, nil
+	if workload == nil {
+		return nil
+	}
+	spec.Replicas = workload.Replicas
+	spec.ReplicaRequirements = requirements(workload, template.GetNamespace())
+	return nil
+}
+
+func requirements(w *interpreter.Workload, namespace string) *workv1alpha2.ReplicaRequirements {
+	result := &workv1alpha2.ReplicaRequirements{Namespace: namespace, PriorityClassName: w.Pod.PriorityClassName}
+	if len(w.Request) > 0 {
+		result.ResourceRequest = w.Request
+	}
+	claim := workv1alpha2.NodeClaim{NodeSelector: w.Pod.NodeSelector, Tolerations: w.Pod.Tolerations}
+	if w.Pod.Affinity != nil && w.Pod.Affinity.NodeAffinity != nil {
+		claim.HardNodeAffinity = w.Pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	if !equality.Semantic.DeepEqual(claim, workv1alpha2.NodeClaim{}) {
+		result.NodeClaim = &claim
+	}
+	return result
+}
+
+// templatesOf lists the objects that a policy may concern: those of the kinds it selects, and those it has claimed.
+func (p *propagation) templatesOf(ctx context.Context, policy propagationPolicy) []templateKey {
+	log := logr.FromContextOrDiscard(ctx)
+	var keys []templateKey
+	for gvk := range policy.kinds() {
+		if err := p.templates.ensure(gvk); err != nil {
+			log.Error(err, "Cannot watch what a policy selects", "policy", client.ObjectKeyFromObject(policy.Object), "kind", gvk)
+			continue
+		}
+		found, err := p.templates.list(ctx, gvk, policy.GetNamespace())
+		if err != nil {
+			log.Error(err, "Cannot list what a policy selects", "policy", client.ObjectKeyFromObject(policy.Object), "kind", gvk)
+		}
+		keys = append(keys, found...)
+	}
+	bindings, err := listBindings(ctx, p.client)
+	if err != nil {
+		log.Error(err, "Cannot list what a policy has claimed")
+	}
+	for _, b := range bindings {
+		if policy.claims(b) {
+			keys = append(keys, templateKeyOfBinding(b))
+		}
+	}
+	return keys
+}
+
+func (p *propagation) onPropagationPolicy() handler.TypedEventHandler[*policyv1alpha1.PropagationPolicy, templateKey] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, policy *policyv1alpha1.PropagationPolicy) []templateKey {
+		return p.templatesOf(ctx, propagationPolicy{policy, &policy.Spec})
+	})
+}
+
+func (p *propagation) onClusterPropagationPolicy() handler.TypedEventHandler[*policyv1alpha1.ClusterPropagationPolicy, templateKey] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, policy *policyv1alpha1.ClusterPropagationPolicy) []templateKey {
+		return p.templatesOf(ctx, propagationPolicy{policy, &policy.Spec})
+	})
+}
+
+// onBinding makes sure that a binding whose object or policy went away unseen is removed, and that one that somebody
+// deleted comes back.
+func onBinding[B binding]() handler.TypedEventHandler[B, templateKey] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []templateKey {
+		return []templateKey{templateKeyOfBinding(b)}
+	})
+}
+
+func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }

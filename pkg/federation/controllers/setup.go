@@ -1,0 +1,329 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/members"
+)
+
+// Times after which something is tried again that no event announces.
+const (
+	waitForOverride    = 5 * time.Second
+	retryUnschedulable = 10 * time.Second
+	retryConflict      = 30 * time.Second
+	retryRemoval       = time.Second
+	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
+	giveUpUnreachable = 30 * time.Second
+)
+
+// Options of a fleet's controllers.
+type Options struct {
+	// SkippedNamespaces is a regular expression; objects in namespaces that match it entirely are never propagated.
+	SkippedNamespaces string
+	// Workers is the number of objects each controller handles at once.
+	Workers int
+	// MetricsAddress and HealthAddress are listened on; "0" turns one off.
+	MetricsAddress string
+	HealthAddress  string
+	// Clusters says how members are watched over.
+	Clusters ClusterOptions
+}
+
+// DefaultOptions are what production uses.
+func DefaultOptions() Options {
+	return Options{
+		SkippedNamespaces: "kube-.*", Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
+	}
+}
+
+// NewScheme knows the kinds that the controllers read and write.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// Run runs the controllers against a fleet's API until ctx ends. The fleet's custom resource definitions must exist.
+func Run(ctx context.Context, config *rest.Config, options Options) error {
+	scheme, err := NewScheme()
+	if err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 500, 1000
+	mgr, err := manager.New(config, manager.Options{
+		Scheme:                 scheme,
+		Metrics:                server.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress: options.HealthAddress,
+		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}, Unstructured: true}},
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	if err != nil {
+		return fmt.Errorf("connecting to the fleet: %w", err)
+	}
+	if err := Add(ctx, mgr, options); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// Add registers the controllers with a manager. ctx bounds the connections to members.
+func Add(ctx context.Context, mgr manager.Manager, options Options) error {
+	skipped, err := regexp.Compile("^(?:" + options.SkippedNamespaces + ")$")
+	if err != nil {
+		return fmt.Errorf("namespaces to skip: %w", err)
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workBindingIndex, indexWork); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	changes := &memberChanges{client: mgr.GetClient()}
+	pool := members.NewPool(changes.report)
+	worksController, err := addWorks(mgr, options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		addPropagation(mgr, options, skipped, worksController),
+		addScheduling(mgr, options),
+		addExecution(mgr, options, pool, changes),
+		addClusters(ctx, mgr, options, pool),
+	)
+}
+
+// rateLimiter retries soon at first and never waits long: what fails is mostly a conflict or a member that is away.
+func rateLimiter[R comparable]() workqueue.TypedRateLimiter[R] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](100*time.Millisecond, 15*time.Second)
+}
+
+// quiet turns conflicts between two writers into another try: they are normal and say nothing to people.
+func quiet[R comparable](reconciler reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
+	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (reconcile.Result, error) {
+		result, err := reconciler.Reconcile(ctx, request)
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		}
+		return result, err
+	})
+}
+
+func typedOptions[R comparable](options Options, reconciler reconcile.TypedReconciler[R]) controller.TypedOptions[R] {
+	return controller.TypedOptions[R]{
+		Reconciler: quiet(reconciler), MaxConcurrentReconciles: options.Workers, RateLimiter: rateLimiter[R](), SkipNameValidation: new(true),
+	}
+}
+
+func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller) error {
+	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), skipped: skipped}
+	c, err := controller.NewTyped("propagation", mgr, typedOptions[templateKey](options, p))
+	if err != nil {
+		return err
+	}
+	p.templates = newTemplateWatches(mgr.GetCache(), c, worksController)
+	return errors.Join(
+		c.Watch(source.TypedKind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, p.onPropagationPolicy())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, p.onClusterPropagationPolicy())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding]())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding]())),
+	)
+}
+
+func addScheduling(mgr manager.Manager, options Options) error {
+	s := &scheduling{client: mgr.GetClient(), now: time.Now}
+	c, err := controller.New("scheduling", mgr, typedOptions[reconcile.Request](options, s))
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toAllBindings[*clusterv1alpha1.Cluster](mgr.GetClient()), placementRelevant())),
+	)
+}
+
+func addWorks(mgr manager.Manager, options Options) (controller.Controller, error) {
+	w := &works{client: mgr.GetClient(), events: mgr.GetEventRecorder("override")}
+	c, err := controller.New("works", mgr, typedOptions[reconcile.Request](options, w))
+	if err != nil {
+		return nil, err
+	}
+	toBindingOfWork := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, work *workv1alpha1.Work) []reconcile.Request {
+		if key, ok := bindingOf(work); ok {
+			return []reconcile.Request{{NamespacedName: key}}
+		}
+		return nil
+	})
+	return c, errors.Join(
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding]())),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding]())),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, toBindingOfWork)),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, toAllBindings[*policyv1alpha1.OverridePolicy](mgr.GetClient()))),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, toAllBindings[*policyv1alpha1.ClusterOverridePolicy](mgr.GetClient()))),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toAllBindings[*clusterv1alpha1.Cluster](mgr.GetClient()), placementRelevant())),
+	)
+}
+
+func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges) error {
+	e := &execution{client: mgr.GetClient(), members: pool}
+	c, err := controller.New("execution", mgr, typedOptions[reconcile.Request](options, e))
+	if err != nil {
+		return err
+	}
+	toWorks := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, cluster *clusterv1alpha1.Cluster) []reconcile.Request {
+		return worksOfCluster(ctx, mgr.GetClient(), cluster.Name)
+	})
+	return errors.Join(
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, enqueue[*workv1alpha1.Work](), workRelevant())),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toWorks, readinessChanged())),
+		c.Watch(changes),
+	)
+}
+
+func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool) error {
+	c := &clusters{
+		client: mgr.GetClient(), members: pool, now: time.Now, options: options.Clusters, lifetime: ctx,
+		since: map[string]time.Time{}, surveyed: map[string]time.Time{},
+	}
+	ctrl, err := controller.New("clusters", mgr, typedOptions[reconcile.Request](options, c))
+	if err != nil {
+		return err
+	}
+	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted())
+	return ctrl.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, enqueue[*clusterv1alpha1.Cluster](), changed))
+}
+
+func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
+		return []reconcile.Request{requestFor(object)}
+	})
+}
+
+// toAllBindings wakes the bindings that a change may concern: those of its namespace, or all if it has none.
+func toAllBindings[T client.Object](reader client.Reader) handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
+		bindings, err := listBindings(ctx, reader, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil
+		}
+		requests := make([]reconcile.Request, len(bindings))
+		for i, b := range bindings {
+			requests[i] = requestFor(b)
+		}
+		return requests
+	})
+}
+
+func worksOfCluster(ctx context.Context, reader client.Reader, cluster string) []reconcile.Request {
+	var list workv1alpha1.WorkList
+	if err := reader.List(ctx, &list, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i] = requestFor(&list.Items[i])
+	}
+	return requests
+}
+
+// workRelevant ignores the status, which execution writes itself.
+func workRelevant() predicate.TypedPredicate[*workv1alpha1.Work] {
+	return predicate.Or[*workv1alpha1.Work](
+		predicate.TypedGenerationChangedPredicate[*workv1alpha1.Work]{},
+		predicate.TypedAnnotationChangedPredicate[*workv1alpha1.Work]{},
+	)
+}
+
+func readinessChanged() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
+	return predicate.TypedFuncs[*clusterv1alpha1.Cluster]{
+		CreateFunc: func(event.TypedCreateEvent[*clusterv1alpha1.Cluster]) bool { return false },
+		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
+			return isReady(e.ObjectOld) != isReady(e.ObjectNew) || e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+		},
+	}
+}
+
+func isReady(cluster *clusterv1alpha1.Cluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+}
+
+func deletionStarted() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
+	return predicate.TypedFuncs[*clusterv1alpha1.Cluster]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
+			return e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+		},
+	}
+}
+
+// memberChanges wakes the Works of objects that change in members. It is a source of events for execution.
+type memberChanges struct {
+	client client.Reader
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// Start implements source.Source.
+func (m *memberChanges) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queue = queue
+	return nil
+}
+
+// report implements members.Changed. Changes before the start don't matter: then all Works are looked at anyway.
+func (m *memberChanges) report(cluster string, object client.Object) {
+	m.mu.Lock()
+	queue := m.queue
+	m.mu.Unlock()
+	if queue == nil {
+		return
+	}
+	if object == nil {
+		for _, request := range worksOfCluster(context.Background(), m.client, cluster) {
+			queue.Add(request)
+		}
+		return
+	}
+	annotations := object.GetAnnotations()
+	key := types.NamespacedName{Namespace: annotations[workv1alpha1.NamespaceAnnotation], Name: annotations[workv1alpha1.NameAnnotation]}
+	if of, ok := clusterOf(key.Namespace); ok && of == cluster {
+		queue.Add(reconcile.Request{NamespacedName: key})
+	}
+}

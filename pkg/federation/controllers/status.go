@@ -1,0 +1,147 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+)
+
+// reportStatus writes what became of the object in the members into the binding, and adds it up in the object.
+func (w *works) reportStatus(ctx context.Context, b binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error) error {
+	before := b.DeepCopyObject().(binding)
+	status := b.BindingStatus()
+	status.AggregatedStatus = aggregatedStatus(b, existing, failures)
+	setFullyApplied(b)
+	if err := patchBindingStatus(ctx, w.client, before, b); err != nil {
+		return err
+	}
+	for _, item := range status.AggregatedStatus {
+		if failure := failures[item.ClusterName]; failure != nil && !hasMessage(before, item) {
+			w.overrideFailed(b, template, item.ClusterName, failure)
+		}
+	}
+	return w.updateTemplate(ctx, template, status.AggregatedStatus, len(b.BindingSpec().Clusters))
+}
+
+func hasMessage(b binding, item workv1alpha2.AggregatedStatusItem) bool {
+	return slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(old workv1alpha2.AggregatedStatusItem) bool {
+		return old.ClusterName == item.ClusterName && old.AppliedMessage == item.AppliedMessage
+	})
+}
+
+// aggregatedStatus has one item per target cluster that something is known of, in the order of their names.
+func aggregatedStatus(b binding, existing map[string]*workv1alpha1.Work, failures map[string]error) []workv1alpha2.AggregatedStatusItem {
+	var items []workv1alpha2.AggregatedStatusItem
+	for _, target := range b.BindingSpec().Clusters {
+		work, failure := existing[target.Name], failures[target.Name]
+		if work == nil && failure == nil {
+			continue
+		}
+		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name}
+		if work != nil {
+			item = statusItem(target.Name, work)
+		}
+		if failure != nil {
+			item.Applied, item.AppliedMessage = false, failure.Error()
+		}
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return strings.Compare(a.ClusterName, b.ClusterName) })
+	return items
+}
+
+func statusItem(cluster string, work *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
+	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha2.ResourceUnknown}
+	applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
+	item.Applied = applied != nil && applied.Status == metav1.ConditionTrue
+	if applied != nil && !item.Applied {
+		item.AppliedMessage = applied.Message
+	}
+	if len(work.Status.ManifestStatuses) > 0 {
+		first := work.Status.ManifestStatuses[0]
+		item.Status = first.Status
+		if first.Health != "" {
+			item.Health = workv1alpha2.ResourceHealth(first.Health)
+		}
+	}
+	return item
+}
+
+// setFullyApplied: every target cluster has the object.
+func setFullyApplied(b binding) {
+	condition := metav1.Condition{
+		Type: workv1alpha2.ConditionFullyApplied, Status: metav1.ConditionTrue,
+		Reason: workv1alpha2.ReasonFullyAppliedSuccess, Message: "All target clusters have the object",
+	}
+	if waiting := notApplied(b); len(waiting) > 0 {
+		condition.Status, condition.Reason = metav1.ConditionFalse, workv1alpha2.ReasonFullyAppliedFailed
+		condition.Message = shorten(strings.Join(waiting, "; "))
+	} else if len(b.BindingSpec().Clusters) == 0 {
+		condition.Status, condition.Reason = metav1.ConditionFalse, workv1alpha2.ReasonFullyAppliedFailed
+		condition.Message = "No cluster was chosen yet"
+	}
+	meta.SetStatusCondition(&b.BindingStatus().Conditions, condition)
+}
+
+func notApplied(b binding) []string {
+	items := map[string]workv1alpha2.AggregatedStatusItem{}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		items[item.ClusterName] = item
+	}
+	var waiting []string
+	for _, target := range b.BindingSpec().Clusters {
+		switch item := items[target.Name]; {
+		case item.Applied:
+		case item.AppliedMessage != "":
+			waiting = append(waiting, target.Name+": "+item.AppliedMessage)
+		default:
+			waiting = append(waiting, target.Name+": not applied yet")
+		}
+	}
+	return waiting
+}
+
+// updateTemplate adds the members' statuses up in the object's own, if something is known of its kind.
+func (w *works) updateTemplate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem, wanted int) error {
+	decoded, err := decodeItems(items)
+	if err != nil {
+		return err
+	}
+	status, known := interpreter.Aggregate(template, decoded, wanted)
+	if !known || equality.Semantic.DeepEqual(status, template.Object["status"]) {
+		return nil
+	}
+	updated := template.DeepCopy()
+	updated.Object["status"] = status
+	if err := w.client.Status().Patch(ctx, updated, client.MergeFrom(template)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of %s %s: %w", template.GetKind(), client.ObjectKeyFromObject(template), err)
+	}
+	return nil
+}
+
+func decodeItems(items []workv1alpha2.AggregatedStatusItem) ([]interpreter.Item, error) {
+	var result []interpreter.Item
+	for _, item := range items {
+		if item.Status == nil {
+			continue
+		}
+		decoded := interpreter.Item{Cluster: item.ClusterName}
+		if err := json.Unmarshal(item.Status.Raw, &decoded.Status); err != nil {
+			return nil, fmt.Errorf("status from cluster %s: %w", item.ClusterName, err)
+		}
+		result = append(result, decoded)
+	}
+	return result, nil
+}

@@ -1,0 +1,335 @@
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+	"github.com/trellis-garden/trellis/pkg/federation/overrides"
+)
+
+// works keeps one Work per binding and cluster, and brings the status of the Works back into the binding and its
+// object.
+type works struct {
+	client client.Client
+	events events.EventRecorder
+}
+
+// Reconcile handles one binding.
+func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	b, err := getBinding(ctx, w.client, request.NamespacedName)
+	if err != nil || b == nil {
+		return reconcile.Result{}, err
+	}
+	existing, err := w.worksOf(ctx, b)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, w.tearDown(ctx, b, existing)
+	}
+	template, err := getTemplate(ctx, w.client, templateKeyOfBinding(b))
+	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, err
+	}
+	failures, err := w.ensureAll(ctx, b, template, existing)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, w.reportStatus(ctx, b, template, existing, failures)
+}
+
+// worksOf lists the Works of a binding by cluster.
+func (w *works) worksOf(ctx context.Context, b binding) (map[string]*workv1alpha1.Work, error) {
+	label := permanentIDLabel(b.GetNamespace())
+	id := b.GetLabels()[label]
+	result := map[string]*workv1alpha1.Work{}
+	if id == "" {
+		return result, nil
+	}
+	var list workv1alpha1.WorkList
+	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: label + "=" + id}); err != nil {
+		return nil, fmt.Errorf("listing the Works of binding %s: %w", client.ObjectKeyFromObject(b), err)
+	}
+	for i := range list.Items {
+		if cluster, ok := clusterOf(list.Items[i].Namespace); ok {
+			result[cluster] = &list.Items[i]
+		}
+	}
+	return result, nil
+}
+
+// workBindingIndex indexes Works by the label that ties them to their binding.
+const workBindingIndex = "binding"
+
+func indexWork(object client.Object) []string {
+	for _, label := range []string{workv1alpha2.PermanentIDLabel, workv1alpha2.ClusterPermanentIDLabel} {
+		if id := object.GetLabels()[label]; id != "" {
+			return []string{label + "=" + id}
+		}
+	}
+	return nil
+}
+
+// tearDown removes the Works, and lets the binding go when none is left.
+func (w *works) tearDown(ctx context.Context, b binding, existing map[string]*workv1alpha1.Work) error {
+	for _, work := range existing {
+		if err := w.remove(ctx, work); err != nil {
+			return err
+		}
+	}
+	finalizer := bindingFinalizer(b.GetNamespace())
+	if len(existing) > 0 || !slices.Contains(b.GetFinalizers(), finalizer) {
+		return nil
+	}
+	before := b.DeepCopyObject().(binding)
+	controllerutil.RemoveFinalizer(b, finalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(w.client.Patch(ctx, b, patch))
+}
+
+func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {
+	if work.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := w.client.Delete(ctx, work, client.Preconditions{UID: new(work.UID)}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Work %s: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return nil
+}
+
+// ensureAll writes the Works of all target clusters and removes the others. A cluster for which no Work can be made
+// keeps the one it has; the failure is returned by cluster.
+func (w *works) ensureAll(ctx context.Context, b binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string]error, error) {
+	policies, err := w.overridePolicies(ctx, b.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	targets := map[string]bool{}
+	failures := map[string]error{}
+	completions := interpreter.SplitCompletions(template, coreTargets(b), b.BindingSpec().Replicas)
+	for _, target := range b.BindingSpec().Clusters {
+		targets[target.Name] = true
+		cluster, err := w.cluster(ctx, target.Name)
+		if err != nil {
+			return nil, err
+		}
+		if cluster == nil {
+			continue
+		}
+		wanted, err := buildWork(b, template, target, cluster, policies, completions)
+		if err != nil {
+			failures[target.Name] = err
+			continue
+		}
+		if err := w.ensure(ctx, wanted, existing[target.Name]); err != nil {
+			return nil, err
+		}
+	}
+	for cluster, work := range existing {
+		if !targets[cluster] {
+			if err := w.remove(ctx, work); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return failures, nil
+}
+
+func coreTargets(b binding) []core.Target {
+	var targets []core.Target
+	for _, c := range b.BindingSpec().Clusters {
+		targets = append(targets, core.Target{Cluster: c.Name, Replicas: c.Replicas})
+	}
+	return targets
+}
+
+// cluster gives nil for one that is gone.
+func (w *works) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := w.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return cluster, err
+}
+
+// overridePolicies lists those that may concern an object of the namespace.
+func (w *works) overridePolicies(ctx context.Context, namespace string) ([]overrides.Policy, error) {
+	var clusterWide policyv1alpha1.ClusterOverridePolicyList
+	if err := w.client.List(ctx, &clusterWide, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterOverridePolicies: %w", err)
+	}
+	var result []overrides.Policy
+	for i := range clusterWide.Items {
+		result = append(result, overrides.Policy{Name: clusterWide.Items[i].Name, Spec: &clusterWide.Items[i].Spec})
+	}
+	if namespace == "" {
+		return result, nil
+	}
+	var namespaced policyv1alpha1.OverridePolicyList
+	if err := w.client.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing OverridePolicies: %w", err)
+	}
+	for i := range namespaced.Items {
+		result = append(result, overrides.Policy{Namespace: namespace, Name: namespaced.Items[i].Name, Spec: &namespaced.Items[i].Spec})
+	}
+	return result, nil
+}
+
+// ensure creates or updates a Work. One that is being deleted is waited for: its removal wakes the binding.
+func (w *works) ensure(ctx context.Context, wanted, existing *workv1alpha1.Work) error {
+	if existing == nil {
+		if err := w.client.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
+		}
+		return nil
+	}
+	if existing.DeletionTimestamp != nil || sameWork(existing, wanted) {
+		return nil
+	}
+	updated := existing.DeepCopy()
+	updated.Spec = wanted.Spec
+	updated.Labels, updated.Annotations = wanted.Labels, wanted.Annotations
+	if err := w.client.Update(ctx, updated); err != nil {
+		return fmt.Errorf("updating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
+	}
+	return nil
+}
+
+func sameWork(a, b *workv1alpha1.Work) bool {
+	if !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations) ||
+		!equality.Semantic.DeepEqual(a.Spec.SuspendDispatching, b.Spec.SuspendDispatching) ||
+		!equality.Semantic.DeepEqual(a.Spec.PreserveResourcesOnDeletion, b.Spec.PreserveResourcesOnDeletion) {
+		return false
+	}
+	return slices.EqualFunc(a.Spec.Workload.Manifests, b.Spec.Workload.Manifests, sameManifest)
+}
+
+// sameManifest compares the text first, and what it means if that differs.
+func sameManifest(a, b workv1alpha1.Manifest) bool {
+	if bytes.Equal(a.Raw, b.Raw) {
+		return true
+	}
+	var decodedA, decodedB map[string]any
+	return json.Unmarshal(a.Raw, &decodedA) == nil && json.Unmarshal(b.Raw, &decodedB) == nil &&
+		equality.Semantic.DeepEqual(decodedA, decodedB)
+}
+
+// buildWork gives the Work of one cluster: the template with the cluster's share of replicas, changed by overrides.
+func buildWork(b binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies []overrides.Policy, completions map[string]int64) (*workv1alpha1.Work, error) {
+	object := interpreter.Prune(template)
+	var err error
+	if karmada.IsWorkload(b.BindingSpec()) {
+		if object, err = interpreter.Revise(object, target.Replicas); err != nil {
+			return nil, err
+		}
+	}
+	if share, found := completions[target.Name]; found {
+		if err := unstructured.SetNestedField(object.Object, share, "spec", "completions"); err != nil {
+			return nil, err
+		}
+	}
+	object, record, err := overrides.Apply(object, karmada.Cluster(cluster), policies)
+	if err != nil {
+		return nil, err
+	}
+	setAnnotation(object, workv1alpha1.TemplateGenerationAnnotation, strconv.FormatInt(template.GetGeneration(), 10))
+	setAnnotation(object, workv1alpha1.TemplateUIDAnnotation, string(template.GetUID()))
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	work := workFor(b, template, cluster.Name)
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+	work.Spec.SuspendDispatching = suspended(b.BindingSpec().Suspension, cluster.Name)
+	work.Spec.PreserveResourcesOnDeletion = b.BindingSpec().PreserveResourcesOnDeletion
+	return work, recordOverrides(work, record)
+}
+
+func workFor(b binding, template *unstructured.Unstructured, cluster string) *workv1alpha1.Work {
+	work := &workv1alpha1.Work{}
+	work.Namespace = clusterv1alpha1.ExecutionNamespace(cluster)
+	work.Name = workName(template)
+	work.Finalizers = []string{workv1alpha1.Finalizer}
+	label := permanentIDLabel(b.GetNamespace())
+	work.Labels = map[string]string{label: b.GetLabels()[label]}
+	work.Annotations = map[string]string{workv1alpha1.ConflictResolutionAnnotation: workv1alpha1.ConflictAbort}
+	if b.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite {
+		work.Annotations[workv1alpha1.ConflictResolutionAnnotation] = workv1alpha1.ConflictOverwrite
+	}
+	if b.GetNamespace() == "" {
+		work.Annotations[workv1alpha2.ClusterNameAnnotation] = b.GetName()
+	} else {
+		work.Annotations[workv1alpha2.NamespaceAnnotation] = b.GetNamespace()
+		work.Annotations[workv1alpha2.NameAnnotation] = b.GetName()
+	}
+	return work
+}
+
+// workName is stable and differs between objects that share a name.
+func workName(template *unstructured.Unstructured) string {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s-%s-%s", template.GetNamespace(), template.GetName(), template.GetKind())
+	return strings.ReplaceAll(strings.ToLower(template.GetName()), ":", ".") + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
+}
+
+func suspended(s *workv1alpha2.Suspension, cluster string) *bool {
+	switch {
+	case s == nil:
+		return nil
+	case s.Dispatching != nil && *s.Dispatching,
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster):
+		return new(true)
+	}
+	return nil
+}
+
+// recordOverrides notes on the Work which policies shaped it.
+func recordOverrides(work *workv1alpha1.Work, record overrides.Record) error {
+	for annotation, applied := range map[string][]overrides.Applied{
+		policyv1alpha1.AppliedClusterOverridesAnnotation: record.ClusterPolicies,
+		policyv1alpha1.AppliedOverridesAnnotation:        record.Policies,
+	} {
+		if len(applied) == 0 {
+			continue
+		}
+		text, err := json.Marshal(applied)
+		if err != nil {
+			return fmt.Errorf("recording overrides: %w", err)
+		}
+		work.Annotations[annotation] = string(text)
+	}
+	return nil
+}
+
+// overrideFailed reports a policy that could not be applied.
+func (w *works) overrideFailed(b binding, template *unstructured.Unstructured, cluster string, failure error) {
+	for _, regarding := range []runtime.Object{b, template} {
+		w.events.Eventf(regarding, nil, corev1.EventTypeWarning, "ApplyOverridePolicyFailed", "Override", "cluster %s: %v", cluster, failure)
+	}
+}

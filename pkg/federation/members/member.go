@@ -1,0 +1,172 @@
+package members
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+)
+
+// Member is the connection to one cluster. It watches the objects that the fleet manages there, kind by kind as they
+// are asked for.
+type Member struct {
+	name        string
+	fingerprint string
+	dynamic     dynamic.Interface
+	discovery   discovery.DiscoveryInterface
+	mapper      meta.RESTMapper
+	informers   dynamicinformer.DynamicSharedInformerFactory
+	changed     Changed
+	ctx         context.Context
+	close       context.CancelFunc
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionResource]cache.SharedIndexInformer
+}
+
+func connect(ctx context.Context, name string, config *rest.Config, fingerprint string, changed Changed) (*Member, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	discoveryClient, err := discoveryFor(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{
+		name: name, fingerprint: fingerprint, changed: changed,
+		dynamic: dynamicClient, discovery: discoveryClient, mapper: mapper,
+		watched: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+	}
+	m.ctx, m.close = context.WithCancel(ctx)
+	m.informers = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) {
+		o.LabelSelector = workv1alpha1.ManagedLabel + "=true"
+	})
+	return m, nil
+}
+
+// discoveryFor bounds discovery by the time-out of single requests.
+func discoveryFor(config *rest.Config, httpClient *http.Client) (discovery.DiscoveryInterface, error) {
+	bounded := *httpClient
+	bounded.Timeout = requestTimeout
+	return discovery.NewDiscoveryClientForConfigAndClient(config, &bounded)
+}
+
+// Discovery tells which APIs the member serves.
+func (m *Member) Discovery() discovery.DiscoveryInterface { return m.discovery }
+
+// Mapping finds the resource of a kind.
+func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("member %s: %w", m.name, err)
+	}
+	return mapping, nil
+}
+
+// Resource gives access to one resource in a namespace; the namespace is empty for cluster-wide ones.
+func (m *Member) Resource(mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return m.dynamic.Resource(mapping.Resource)
+	}
+	return m.dynamic.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// RequestContext bounds one request to the member.
+func RequestContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, requestTimeout)
+}
+
+// Managed gives the object from the watch if the fleet manages it there, and else asks the member: so nil means that
+// there is no such object, managed or not.
+func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+	if found := m.fromWatch(mapping, namespace, name); found != nil {
+		return found, nil
+	}
+	ctx, cancel := RequestContext(ctx)
+	defer cancel()
+	object, err := m.Resource(mapping, namespace).Get(ctx, name, metav1.GetOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return object, nil
+}
+
+// fromWatch starts the watch of the resource if there is none yet.
+func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *unstructured.Unstructured {
+	informer := m.watch(mapping.Resource)
+	if !informer.HasSynced() {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: namespace, Name: name}.String()
+	if namespace == "" || mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		key = name
+	}
+	item, found, err := informer.GetStore().GetByKey(key)
+	if err != nil || !found {
+		return nil
+	}
+	object, _ := item.(*unstructured.Unstructured)
+	return object
+}
+
+func (m *Member) watch(resource schema.GroupVersionResource) cache.SharedIndexInformer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if informer, running := m.watched[resource]; running {
+		return informer
+	}
+	informer := m.informers.ForResource(resource).Informer()
+	// Neither call fails before the informer has started.
+	_ = informer.SetTransform(dropManagedFields)
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    m.report,
+		UpdateFunc: func(_, object any) { m.report(object) },
+		DeleteFunc: m.report,
+	})
+	m.watched[resource] = informer
+	go informer.RunWithContext(m.ctx)
+	return informer
+}
+
+func (m *Member) report(object any) {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	if changed, ok := object.(client.Object); ok {
+		m.changed(m.name, changed)
+	}
+}
+
+func dropManagedFields(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return object, nil
+}

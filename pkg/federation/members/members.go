@@ -1,0 +1,85 @@
+// Package members owns the connections to the member clusters of a fleet: one client per member, and watches of the
+// objects that the fleet manages there. Whoever wants to know about changes in members subscribes here.
+package members
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+)
+
+// Changed is called with a member and an object that changed in it. A nil object stands for all of them: the
+// connection was made anew.
+type Changed func(cluster string, object client.Object)
+
+// Pool holds a connection to every member whose credentials it was shown.
+type Pool struct {
+	mu      sync.Mutex
+	members map[string]*Member
+	changed Changed
+}
+
+// NewPool reports changes in members to changed, which must not block.
+func NewPool(changed Changed) *Pool {
+	return &Pool{members: map[string]*Member{}, changed: changed}
+}
+
+// Get gives the connection to a member; false as long as there is none.
+func (p *Pool) Get(cluster string) (*Member, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	member, found := p.members[cluster]
+	return member, found
+}
+
+// Refresh connects to a cluster, or connects anew when its endpoint or credentials have changed. The connection
+// lasts until ctx ends or Remove is called.
+func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*Member, error) {
+	config, err := RESTConfig(cluster, secret)
+	if err != nil {
+		return nil, err
+	}
+	fingerprint := fingerprintOf(config)
+	if member, found := p.Get(cluster.Name); found && member.fingerprint == fingerprint {
+		return member, nil
+	}
+	member, err := connect(ctx, cluster.Name, config, fingerprint, p.changed)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to member %s: %w", cluster.Name, err)
+	}
+	p.replace(cluster.Name, member)
+	p.changed(cluster.Name, nil)
+	return member, nil
+}
+
+// Remove closes the connection to a cluster.
+func (p *Pool) Remove(cluster string) { p.replace(cluster, nil) }
+
+func (p *Pool) replace(cluster string, member *Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old, found := p.members[cluster]; found {
+		old.close()
+	}
+	if member == nil {
+		delete(p.members, cluster)
+		return
+	}
+	p.members[cluster] = member
+}
+
+// requestTimeout bounds single requests to a member, so that one that hangs doesn't hold up the others.
+const requestTimeout = 10 * time.Second
+
+// limits of requests per second to one member.
+func withLimits(config *rest.Config) *rest.Config {
+	config.QPS, config.Burst = 100, 200
+	return config
+}
