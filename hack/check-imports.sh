@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# A package imports downwards only: cmd → process packages → component, flow, secrets → apis. Extensions import
+# extensions/pkg, pkg/apis and leaf libraries, never a process package.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+module=github.com/trellis-garden/trellis
+processes='apiserver|controllermanager|scheduler|gardenlet|resourcemanager|nodeagent|landscape|trellisctl'
+go list -f '{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}' ./... | awk -v m="$module" -v processes="$processes" '
+  index($2, m "/") != 1 { next }
+  { from = substr($1, length(m) + 2); to = substr($2, length(m) + 2); reason = "" }
+  from ~ "^pkg/apis" && to !~ "^pkg/apis" { reason = "API types import nothing above them" }
+  from ~ "^pkg/(component|flow|secrets|imagevector|helm|etcd|vpn)(/|$)" && to ~ "^pkg/(" processes ")(/|$)" { reason = "a library must not import a process package" }
+  from ~ "^pkg/federation/(core|overrides)(/|$)" && to ~ "^pkg/federation/controllers" { reason = "the pure core must not import controllers" }
+  from ~ "^extensions/" && to ~ "^pkg/(" processes ")(/|$)" { reason = "an extension must not import a process package" }
+  from ~ "^pkg/" && to ~ "^(cmd|extensions|test)/" { reason = "pkg must not import cmd, extensions or test" }
+  to ~ "^cmd/" { reason = "nothing imports cmd" }
+  reason != "" { print from " imports " to ": " reason; bad = 1 }
+  END { exit bad }'

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Static checks: formatting, vet, staticcheck, imports between layers, generated code.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
+if [ -n "$unformatted" ]; then
+  printf 'Not formatted (run gofmt -w):\n%s\n' "$unformatted" >&2
+  exit 1
+fi
+go vet ./...
+go vet -tags e2e ./test/e2e
+mkdir -p .cache/bin
+go build -modfile=hack/tools/go.mod -o .cache/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+.cache/bin/staticcheck ./...
+hack/check-imports.sh
+if [ "${1:-}" != "--fast" ]; then
+  hack/check-generated.sh
+fi
