@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/etcd"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -312,12 +311,12 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 }
 
 func arguments(namespace string, v Values) []string {
-	backups, onDataLoss := volumeMount+"/backup", etcd.Fail
+	backups, onDataLoss := volumeMount+"/backup", "fail"
 	if v.BackupDir != "" {
 		backups = backupMount
 	}
 	if v.Role == Events {
-		onDataLoss = etcd.StartEmpty
+		onDataLoss = "start-empty"
 	}
 	return []string{
 		"--name=" + Name(v.Role),
@@ -331,7 +330,7 @@ func arguments(namespace string, v Values) []string {
 		"--backup-dir=" + backups,
 		"--snapshot-period=" + v.SnapshotPeriod.String(),
 		"--snapshot-retention=" + strconv.Itoa(v.SnapshotRetention),
-		"--on-data-loss=" + string(onDataLoss),
+		"--on-data-loss=" + onDataLoss,
 		"--quota-backend-bytes=" + strconv.FormatInt(v.Quota.Value(), 10),
 	}
 }
