@@ -284,7 +284,7 @@ type APIServerLogging struct {
 	Verbosity *int32 `json:"verbosity,omitempty"`
 	// Verbosity of the log of requests.
 	// +optional
-	HttpAccessVerbosity *int32 `json:"httpAccessVerbosity,omitempty"`
+	HTTPAccessVerbosity *int32 `json:"httpAccessVerbosity,omitempty"`
 }
 
 // EncryptionConfig configures encryption at rest.
@@ -342,7 +342,7 @@ type KubeControllerManagerConfig struct {
 	KubernetesConfig `json:",inline"`
 	// Settings of the horizontal pod autoscaler.
 	// +optional
-	HorizontalPodAutoscaler *HorizontalPodAutoscalerConfig `json:"horizontalPodAutoscaler,omitempty"`
+	HorizontalPodAutoscalerConfig *HorizontalPodAutoscalerConfig `json:"horizontalPodAutoscaler,omitempty"`
 	// Prefix length of a node's range of pod addresses. Immutable. Defaults to 24, or less when a worker's maxPods needs
 	// more addresses; 64 for IPv6.
 	// +optional

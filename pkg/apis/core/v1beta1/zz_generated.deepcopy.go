@@ -22,8 +22,8 @@ func (in *APIServerLogging) DeepCopyInto(out *APIServerLogging) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.HttpAccessVerbosity != nil {
-		in, out := &in.HttpAccessVerbosity, &out.HttpAccessVerbosity
+	if in.HTTPAccessVerbosity != nil {
+		in, out := &in.HTTPAccessVerbosity, &out.HTTPAccessVerbosity
 		*out = new(int32)
 		**out = **in
 	}
@@ -2784,8 +2784,8 @@ func (in *KubeAPIServerConfig) DeepCopy() *KubeAPIServerConfig {
 func (in *KubeControllerManagerConfig) DeepCopyInto(out *KubeControllerManagerConfig) {
 	*out = *in
 	in.KubernetesConfig.DeepCopyInto(&out.KubernetesConfig)
-	if in.HorizontalPodAutoscaler != nil {
-		in, out := &in.HorizontalPodAutoscaler, &out.HorizontalPodAutoscaler
+	if in.HorizontalPodAutoscalerConfig != nil {
+		in, out := &in.HorizontalPodAutoscalerConfig, &out.HorizontalPodAutoscalerConfig
 		*out = new(HorizontalPodAutoscalerConfig)
 		(*in).DeepCopyInto(*out)
 	}

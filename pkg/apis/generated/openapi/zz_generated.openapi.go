@@ -10816,6 +10816,164 @@ func schema_pkg_apis_core_v1beta1_WorkersSettings(ref common.ReferenceCallback) 
 	}
 }
 
+func schema_pkg_apis_core_v1beta1_namedRange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "namedRange is a range of addresses with the field that holds it. A range that is not set, or not well-formed, overlaps with none.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref("k8s.io/apimachinery/pkg/util/validation/field.Path"),
+						},
+					},
+					"cidr": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "",
+						},
+					},
+				},
+				Required: []string{"path", "cidr"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/util/validation/field.Path"},
+	}
+}
+
+func schema_pkg_apis_core_v1beta1_removedField(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "removedField is a deprecated field with the minor version of Kubernetes with which it went away.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"minor": {
+						SchemaProps: spec.SchemaProps{
+							Default: 0,
+							Type:    []string{"integer"},
+							Format:  "int64",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref("k8s.io/apimachinery/pkg/util/validation/field.Path"),
+						},
+					},
+					"set": {
+						SchemaProps: spec.SchemaProps{
+							Default: false,
+							Type:    []string{"boolean"},
+							Format:  "",
+						},
+					},
+					"replacement": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+				},
+				Required: []string{"minor", "path", "set", "replacement"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/util/validation/field.Path"},
+	}
+}
+
+func schema_pkg_apis_core_v1beta1_workerDefaulter(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "workerDefaulter fills in one worker.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"worker": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.Worker{}.OpenAPIModelName()),
+						},
+					},
+					"old": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.Worker{}.OpenAPIModelName()),
+						},
+					},
+					"profile": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.CloudProfileSpec{}.OpenAPIModelName()),
+						},
+					},
+					"now": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "date-time",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref("k8s.io/apimachinery/pkg/util/validation/field.Path"),
+						},
+					},
+				},
+				Required: []string{"worker", "old", "profile", "now", "path"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.CloudProfileSpec{}.OpenAPIModelName(), v1beta1.Worker{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/util/validation/field.Path"},
+	}
+}
+
+func schema_pkg_apis_core_v1beta1_workerValidator(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "workerValidator checks one worker. The old worker is empty for a new one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"worker": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.Worker{}.OpenAPIModelName()),
+						},
+					},
+					"old": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.Worker{}.OpenAPIModelName()),
+						},
+					},
+					"profile": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.CloudProfileSpec{}.OpenAPIModelName()),
+						},
+					},
+					"region": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref(v1beta1.Region{}.OpenAPIModelName()),
+						},
+					},
+					"now": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"string"},
+							Format: "date-time",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Ref: ref("k8s.io/apimachinery/pkg/util/validation/field.Path"),
+						},
+					},
+				},
+				Required: []string{"worker", "old", "profile", "region", "now", "path"},
+			},
+		},
+		Dependencies: []string{
+			v1beta1.CloudProfileSpec{}.OpenAPIModelName(), v1beta1.Region{}.OpenAPIModelName(), v1beta1.Worker{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/util/validation/field.Path"},
+	}
+}
+
 func schema_pkg_apis_security_v1alpha1_CredentialsBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{

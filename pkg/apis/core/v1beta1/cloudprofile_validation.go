@@ -1,0 +1,325 @@
+package v1beta1
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// capabilityArchitecture is the capability that every profile with capabilities has to define.
+const capabilityArchitecture = "architecture"
+
+var (
+	architectures   = []string{"amd64", "arm64"}
+	classifications = []VersionClassification{
+		ClassificationUnavailable, ClassificationPreview, ClassificationSupported, ClassificationDeprecated, ClassificationExpired,
+	}
+	updateStrategies = []MachineImageUpdateStrategy{UpdateStrategyPatch, UpdateStrategyMinor, UpdateStrategyMajor}
+)
+
+// ValidateCloudProfile checks a CloudProfile on its own.
+func ValidateCloudProfile(profile *CloudProfile) field.ErrorList {
+	errs := validateMeta(&profile.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
+	return append(errs, ValidateCloudProfileSpec(&profile.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateCloudProfileUpdate checks a change of a CloudProfile. Whether shoots use what was removed is for admission to find out.
+func ValidateCloudProfileUpdate(profile, old *CloudProfile) field.ErrorList {
+	errs := validateMetaUpdate(&profile.ObjectMeta, &old.ObjectMeta)
+	spec := field.NewPath("spec")
+	errs = append(errs, validateImmutable(profile.Spec.Type, old.Spec.Type, spec.Child("type"))...)
+	errs = append(errs, validateLimitsUpdate(profile.Spec.Limits, old.Spec.Limits, spec.Child("limits"))...)
+	return append(errs, ValidateCloudProfile(profile)...)
+}
+
+func validateLimitsUpdate(limits, old *Limits, path *field.Path) field.ErrorList {
+	if old == nil || old.MaxNodesTotal == nil || limits == nil || limits.MaxNodesTotal == nil {
+		return nil
+	}
+	if *limits.MaxNodesTotal >= *old.MaxNodesTotal {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("maxNodesTotal"), *limits.MaxNodesTotal, fmt.Sprintf("cannot be decreased; it was %d", *old.MaxNodesTotal))}
+}
+
+// ValidateCloudProfileSpec checks the specification of a CloudProfile, also when it is the outcome of merging.
+func ValidateCloudProfileSpec(spec *CloudProfileSpec, path *field.Path) field.ErrorList {
+	errs := validateRequired(spec.Type, path.Child("type"), "name the type of the infrastructure")
+	errs = append(errs, validateOfferedKubernetes(spec.Kubernetes.Versions, path.Child("kubernetes", "versions"))...)
+	errs = append(errs, validateMachineImages(spec.MachineImages, path.Child("machineImages"), true)...)
+	errs = append(errs, validateMachineTypes(spec.MachineTypes, path.Child("machineTypes"), true)...)
+	errs = append(errs, validateVolumeTypes(spec.VolumeTypes, path.Child("volumeTypes"))...)
+	errs = append(errs, validateRegions(spec.Regions, path.Child("regions"))...)
+	errs = append(errs, validateSeedSelector(spec.SeedSelector, path.Child("seedSelector"))...)
+	errs = append(errs, validateLimits(spec.Limits, path.Child("limits"))...)
+	errs = append(errs, validateBastion(spec, path.Child("bastion"))...)
+	return append(errs, validateCapabilityDefinitions(spec.MachineCapabilities, path.Child("machineCapabilities"))...)
+}
+
+func validateOfferedKubernetes(versions []ExpirableVersion, path *field.Path) field.ErrorList {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(path, "offer at least one Kubernetes version")}
+	}
+	errs := validateExpirableVersions(versions, path)
+	errs = append(errs, validateNewestStays(versions, path)...)
+	return append(errs, validateOneSupportedPerMinor(versions, path)...)
+}
+
+func validateExpirableVersions(versions []ExpirableVersion, path *field.Path) field.ErrorList {
+	errs := validateUnique(versions, func(v ExpirableVersion) string { return v.Version }, func(i int) *field.Path { return path.Index(i).Child("version") })
+	for i := range versions {
+		errs = append(errs, validateExpirableVersion(&versions[i], path.Index(i))...)
+	}
+	return errs
+}
+
+func validateExpirableVersion(version *ExpirableVersion, path *field.Path) field.ErrorList {
+	errs := validateVersion(version.Version, path.Child("version"))
+	if version.Classification != nil {
+		errs = append(errs, validateSupported(*version.Classification, classifications, path.Child("classification"))...)
+	}
+	if len(version.Lifecycle) > 0 && (version.Classification != nil || version.ExpirationDate != nil) {
+		errs = append(errs, field.Forbidden(path.Child("lifecycle"), "cannot be set together with classification or expirationDate, which it replaces"))
+	}
+	for i, stage := range version.Lifecycle {
+		at := path.Child("lifecycle").Index(i)
+		errs = append(errs, validateSupported(stage.Classification, classifications, at.Child("classification"))...)
+		if i > 0 && stage.StartTime == nil {
+			errs = append(errs, field.Required(at.Child("startTime"), "only the first stage can begin at once"))
+		}
+		if i > 0 && stage.StartTime != nil && version.Lifecycle[i-1].StartTime != nil && !version.Lifecycle[i-1].StartTime.Before(stage.StartTime) {
+			errs = append(errs, field.Invalid(at.Child("startTime"), stage.StartTime, "must be later than that of the stage before"))
+		}
+	}
+	return errs
+}
+
+// validateNewestStays makes sure that there always is a version to update to.
+func validateNewestStays(versions []ExpirableVersion, path *field.Path) field.ErrorList {
+	newest := -1
+	for i := range versions {
+		if newest < 0 || compareVersions(versions[i].Version, versions[newest].Version) > 0 {
+			newest = i
+		}
+	}
+	if newest >= 0 && versions[newest].ExpirationDate != nil {
+		return field.ErrorList{field.Forbidden(path.Index(newest).Child("expirationDate"), "the newest version cannot expire; add a newer one first")}
+	}
+	return nil
+}
+
+func validateOneSupportedPerMinor(versions []ExpirableVersion, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	supported := map[string]string{}
+	for i := range versions {
+		version, err := semver.NewVersion(versions[i].Version)
+		if err != nil || deref(versions[i].Classification) != ClassificationSupported {
+			continue
+		}
+		minor := fmt.Sprintf("%d.%d", version.Major(), version.Minor())
+		if other := supported[minor]; other != "" {
+			errs = append(errs, field.Forbidden(path.Index(i).Child("classification"), fmt.Sprintf("%s is supported already; one version per minor can be", other)))
+		}
+		supported[minor] = versions[i].Version
+	}
+	return errs
+}
+
+func validateMachineImages(images []MachineImage, path *field.Path, required bool) field.ErrorList {
+	if required && len(images) == 0 {
+		return field.ErrorList{field.Required(path, "offer at least one machine image")}
+	}
+	errs := validateUnique(images, func(i MachineImage) string { return i.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	for i := range images {
+		image, at := &images[i], path.Index(i)
+		errs = append(errs, validateRequired(image.Name, at.Child("name"), "name the image")...)
+		if len(image.Versions) == 0 {
+			errs = append(errs, field.Required(at.Child("versions"), "offer at least one version of the image"))
+		}
+		if image.UpdateStrategy != nil {
+			errs = append(errs, validateSupported(*image.UpdateStrategy, updateStrategies, at.Child("updateStrategy"))...)
+		}
+		errs = append(errs, validateMachineImageVersions(image.Versions, at.Child("versions"))...)
+	}
+	return errs
+}
+
+func validateMachineImageVersions(versions []MachineImageVersion, path *field.Path) field.ErrorList {
+	errs := validateUnique(versions, func(v MachineImageVersion) string { return v.Version }, func(i int) *field.Path { return path.Index(i).Child("version") })
+	for i := range versions {
+		version, at := &versions[i], path.Index(i)
+		errs = append(errs, validateImageVersion(version, at)...)
+		for j, architecture := range version.Architectures {
+			errs = append(errs, validateSupported(architecture, architectures, at.Child("architectures").Index(j))...)
+		}
+		for j := range version.CRI {
+			errs = append(errs, validateCRI(&version.CRI[j], at.Child("cri").Index(j))...)
+		}
+		if constraint := version.KubeletVersionConstraint; constraint != nil {
+			if _, err := semver.NewConstraint(*constraint); err != nil {
+				errs = append(errs, field.Invalid(at.Child("kubeletVersionConstraint"), *constraint, `must be a constraint such as ">= 1.34"`))
+			}
+		}
+	}
+	return errs
+}
+
+// validateImageVersion checks the life of an image version. Versions of images are less strict than those of Kubernetes: images
+// number themselves as they like, as long as versions can be compared.
+func validateImageVersion(version *MachineImageVersion, path *field.Path) field.ErrorList {
+	life := version.life()
+	var errs field.ErrorList
+	if _, err := semver.NewVersion(life.Version); err != nil {
+		errs = append(errs, field.Invalid(path.Child("version"), life.Version, "must be a semantic version such as 12.5.0"))
+	}
+	life.Version = "0.0.0" // checked above
+	return append(errs, validateExpirableVersion(&life, path)...)
+}
+
+// life returns the part of an image version that says when it may be used.
+func (v *MachineImageVersion) life() ExpirableVersion {
+	return ExpirableVersion{Version: v.Version, ExpirationDate: v.ExpirationDate, Classification: v.Classification, Lifecycle: v.Lifecycle}
+}
+
+func validateCRI(cri *CRI, path *field.Path) field.ErrorList {
+	errs := validateSupported(cri.Name, []CRIName{CRINameContainerD}, path.Child("name"))
+	at := func(i int) *field.Path { return path.Child("containerRuntimes").Index(i).Child("type") }
+	errs = append(errs, validateUnique(cri.ContainerRuntimes, func(r ContainerRuntime) string { return r.Type }, at)...)
+	for i, runtime := range cri.ContainerRuntimes {
+		errs = append(errs, validateRequired(runtime.Type, at(i), "name the type of the container runtime")...)
+	}
+	return errs
+}
+
+func validateMachineTypes(types []MachineType, path *field.Path, required bool) field.ErrorList {
+	if required && len(types) == 0 {
+		return field.ErrorList{field.Required(path, "offer at least one machine type")}
+	}
+	errs := validateUnique(types, func(t MachineType) string { return t.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	for i := range types {
+		errs = append(errs, validateMachineType(&types[i], path.Index(i))...)
+	}
+	return errs
+}
+
+func validateMachineType(machine *MachineType, path *field.Path) field.ErrorList {
+	errs := validateRequired(machine.Name, path.Child("name"), "name the machine type")
+	for name, quantity := range map[string]interface{ Sign() int }{"cpu": &machine.CPU, "gpu": &machine.GPU, "memory": &machine.Memory} {
+		if quantity.Sign() < 0 {
+			errs = append(errs, field.Invalid(path.Child(name), fmt.Sprint(quantity), "must not be negative"))
+		}
+	}
+	if machine.Architecture != nil {
+		errs = append(errs, validateSupported(*machine.Architecture, architectures, path.Child("architecture"))...)
+	}
+	if storage := machine.Storage; storage != nil {
+		at := path.Child("storage")
+		errs = append(errs, validateRequired(storage.Class, at.Child("class"), "such as standard or premium")...)
+		errs = append(errs, validateRequired(storage.Type, at.Child("type"), "name the type of the storage")...)
+		if (storage.StorageSize == nil) == (storage.MinSize == nil) {
+			errs = append(errs, field.Invalid(at.Child("size"), describeQuantity(storage), "exactly one of size and minSize has to be set"))
+		}
+	}
+	return errs
+}
+
+func describeQuantity(storage *MachineTypeStorage) string {
+	if storage.StorageSize == nil {
+		return ""
+	}
+	return storage.StorageSize.String()
+}
+
+func validateVolumeTypes(types []VolumeType, path *field.Path) field.ErrorList {
+	errs := validateUnique(types, func(t VolumeType) string { return t.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	for i := range types {
+		errs = append(errs, validateRequired(types[i].Name, path.Index(i).Child("name"), "name the volume type")...)
+		errs = append(errs, validateRequired(types[i].Class, path.Index(i).Child("class"), "such as standard or premium")...)
+	}
+	return errs
+}
+
+func validateRegions(regions []Region, path *field.Path) field.ErrorList {
+	if len(regions) == 0 {
+		return field.ErrorList{field.Required(path, "offer at least one region")}
+	}
+	errs := validateUnique(regions, func(r Region) string { return r.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	for i := range regions {
+		region, at := &regions[i], path.Index(i)
+		errs = append(errs, validateRequired(region.Name, at.Child("name"), "name the region")...)
+		zones := func(j int) *field.Path { return at.Child("zones").Index(j).Child("name") }
+		errs = append(errs, validateUnique(region.Zones, func(z AvailabilityZone) string { return z.Name }, zones)...)
+		for j, zone := range region.Zones {
+			errs = append(errs, validateRequired(zone.Name, zones(j), "name the zone")...)
+		}
+		var restrictions []string
+		for _, restriction := range region.AccessRestrictions {
+			restrictions = append(restrictions, restriction.Name)
+		}
+		errs = append(errs, validateAccessRestrictions(restrictions, at.Child("accessRestrictions"))...)
+	}
+	return errs
+}
+
+func validateLimits(limits *Limits, path *field.Path) field.ErrorList {
+	if limits == nil {
+		return nil
+	}
+	return validateOptionalAtLeast(limits.MaxNodesTotal, 1, path.Child("maxNodesTotal"))
+}
+
+func validateBastion(spec *CloudProfileSpec, path *field.Path) field.ErrorList {
+	if spec.Bastion == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if image := spec.Bastion.MachineImage; image != nil && spec.machineImage(image.Name) == nil {
+		errs = append(errs, field.NotSupported(path.Child("machineImage", "name"), image.Name, namesOf(spec.MachineImages, func(i MachineImage) string { return i.Name })))
+	}
+	if machine := spec.Bastion.MachineType; machine != nil && spec.machineType(machine.Name) == nil {
+		errs = append(errs, field.NotSupported(path.Child("machineType", "name"), machine.Name, namesOf(spec.MachineTypes, func(t MachineType) string { return t.Name })))
+	}
+	return errs
+}
+
+func validateCapabilityDefinitions(definitions []CapabilityDefinition, path *field.Path) field.ErrorList {
+	if len(definitions) == 0 {
+		return nil
+	}
+	errs := validateUnique(definitions, func(d CapabilityDefinition) string { return d.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	if !slices.ContainsFunc(definitions, func(d CapabilityDefinition) bool { return d.Name == capabilityArchitecture }) {
+		errs = append(errs, field.Required(path, "capability "+capabilityArchitecture+" has to be defined"))
+	}
+	for i, definition := range definitions {
+		if len(definition.Values) == 0 {
+			errs = append(errs, field.Required(path.Index(i).Child("values"), "give at least one value"))
+		}
+	}
+	return errs
+}
+
+func namesOf[T any, N ~string](items []T, name func(T) N) []N {
+	names := make([]N, 0, len(items))
+	for _, item := range items {
+		names = append(names, name(item))
+	}
+	return names
+}
+
+// compareVersions compares versions by precedence; what is no version comes before all.
+func compareVersions(a, b string) int {
+	va, errA := semver.NewVersion(a)
+	vb, errB := semver.NewVersion(b)
+	switch {
+	case errA != nil && errB != nil:
+		return 0
+	case errA != nil:
+		return -1
+	case errB != nil:
+		return 1
+	}
+	return va.Compare(vb)
+}

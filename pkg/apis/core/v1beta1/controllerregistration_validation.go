@@ -1,0 +1,145 @@
+package v1beta1
+
+import (
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// extensionKind is the only kind of extension object with settings of its own in a ControllerRegistration.
+const extensionKind = "Extension"
+
+var (
+	extensionKinds = []string{
+		"BackupBucket", "BackupEntry", "Bastion", "ContainerRuntime", "ControlPlane", "DNSRecord", extensionKind, "Infrastructure",
+		"Network", "OperatingSystemConfig", "SelfHostedShootExposure", "Worker",
+	}
+	lifecycleStrategies = []ControllerResourceLifecycleStrategy{BeforeKubeAPIServer, AfterKubeAPIServer, AfterWorker}
+	deploymentPolicies  = []ControllerDeploymentPolicy{
+		ControllerDeploymentPolicyOnDemand, ControllerDeploymentPolicyAlways, ControllerDeploymentPolicyAlwaysExceptNoShoots,
+	}
+	clusterTypes = []ClusterType{ClusterTypeShoot, ClusterTypeSeed}
+)
+
+// ValidateControllerRegistration checks a ControllerRegistration on its own.
+func ValidateControllerRegistration(registration *ControllerRegistration) field.ErrorList {
+	errs := validateMeta(&registration.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
+	spec, path := &registration.Spec, field.NewPath("spec")
+	type kindAndType struct{ kind, typ string }
+	resources := path.Child("resources")
+	errs = append(errs, validateUnique(spec.Resources, func(r ControllerResource) kindAndType { return kindAndType{r.Kind, r.Type} }, resources.Index)...)
+	for i := range spec.Resources {
+		errs = append(errs, validateControllerResource(&spec.Resources[i], resources.Index(i))...)
+	}
+	if spec.Deployment != nil {
+		errs = append(errs, validateRegistrationDeployment(spec, path.Child("deployment"))...)
+	}
+	return errs
+}
+
+// ValidateControllerRegistrationUpdate checks a change of a ControllerRegistration.
+func ValidateControllerRegistrationUpdate(registration, old *ControllerRegistration) field.ErrorList {
+	errs := validateMetaUpdate(&registration.ObjectMeta, &old.ObjectMeta)
+	for i, resource := range registration.Spec.Resources {
+		for _, before := range old.Spec.Resources {
+			if before.Kind == resource.Kind && before.Type == resource.Type && isPrimary(before) != isPrimary(resource) {
+				errs = append(errs, field.Invalid(field.NewPath("spec", "resources").Index(i).Child("primary"), isPrimary(resource), "cannot be changed"))
+			}
+		}
+	}
+	return append(errs, ValidateControllerRegistration(registration)...)
+}
+
+func isPrimary(resource ControllerResource) bool { return resource.Primary == nil || *resource.Primary }
+
+func validateControllerResource(resource *ControllerResource, path *field.Path) field.ErrorList {
+	errs := validateSupported(resource.Kind, extensionKinds, path.Child("kind"))
+	errs = append(errs, validateRequired(resource.Type, path.Child("type"), "name the type, as Shoots and Seeds will")...)
+	errs = append(errs, validateClusterTypes(resource.AutoEnable, path.Child("autoEnable"))...)
+	errs = append(errs, validateClusterTypes(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
+	if resource.Kind != extensionKind {
+		for name, set := range map[string]bool{
+			"lifecycle": resource.Lifecycle != nil, "reconcileTimeout": resource.ReconcileTimeout != nil,
+			"autoEnable": len(resource.AutoEnable) > 0, "clusterCompatibility": len(resource.ClusterCompatibility) > 0,
+		} {
+			if set {
+				errs = append(errs, field.Forbidden(path.Child(name), "only kind "+extensionKind+" has this setting"))
+			}
+		}
+	}
+	if lifecycle := resource.Lifecycle; lifecycle != nil {
+		at := path.Child("lifecycle")
+		for name, strategy := range map[string]*ControllerResourceLifecycleStrategy{"reconcile": lifecycle.Reconcile, "delete": lifecycle.Delete, "migrate": lifecycle.Migrate} {
+			if strategy != nil {
+				errs = append(errs, validateSupported(*strategy, lifecycleStrategies, at.Child(name))...)
+			}
+		}
+	}
+	return errs
+}
+
+func validateClusterTypes(types []ClusterType, path *field.Path) field.ErrorList {
+	errs := validateUnique(types, itself, path.Index)
+	for i, one := range types {
+		errs = append(errs, validateSupported(one, clusterTypes, path.Index(i))...)
+	}
+	return errs
+}
+
+func validateRegistrationDeployment(spec *ControllerRegistrationSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	deployment := spec.Deployment
+	if deployment.Policy != nil {
+		errs = append(errs, validateSupported(*deployment.Policy, deploymentPolicies, path.Child("policy"))...)
+	}
+	errs = append(errs, validateSelector(deployment.SeedSelector, path.Child("seedSelector"))...)
+	if deployment.SeedSelector != nil && slices.ContainsFunc(spec.Resources, isPrimary) {
+		errs = append(errs, field.Forbidden(path.Child("seedSelector"), "only possible when primary is false for all resources: every seed needs the primary controller"))
+	}
+	if len(deployment.DeploymentRefs) > 1 {
+		errs = append(errs, field.TooMany(path.Child("deploymentRefs"), len(deployment.DeploymentRefs), 1))
+	}
+	for i, ref := range deployment.DeploymentRefs {
+		errs = append(errs, validateRequired(ref.Name, path.Child("deploymentRefs").Index(i).Child("name"), "name the ControllerDeployment")...)
+	}
+	return errs
+}
+
+// ValidateControllerDeployment checks a ControllerDeployment on its own.
+func ValidateControllerDeployment(deployment *ControllerDeployment) field.ErrorList {
+	errs := validateMeta(&deployment.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
+	return append(errs, validateRequired(deployment.Type, field.NewPath("type"), "such as helm")...)
+}
+
+// ValidateControllerDeploymentUpdate checks a change of a ControllerDeployment.
+func ValidateControllerDeploymentUpdate(deployment, old *ControllerDeployment) field.ErrorList {
+	errs := validateMetaUpdate(&deployment.ObjectMeta, &old.ObjectMeta)
+	return append(errs, ValidateControllerDeployment(deployment)...)
+}
+
+// ValidateControllerInstallation checks a ControllerInstallation on its own.
+func ValidateControllerInstallation(installation *ControllerInstallation) field.ErrorList {
+	errs := validateMeta(&installation.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
+	spec, path := &installation.Spec, field.NewPath("spec")
+	errs = append(errs, validateRequired(spec.RegistrationRef.Name, path.Child("registrationRef", "name"), "name the ControllerRegistration")...)
+	errs = append(errs, validateSeedOrShoot(spec.SeedRef != nil, spec.ShootRef != nil, path, "seedRef")...)
+	if spec.SeedRef != nil {
+		errs = append(errs, validateRequired(spec.SeedRef.Name, path.Child("seedRef", "name"), "name the Seed")...)
+	}
+	return errs
+}
+
+// ValidateControllerInstallationUpdate checks a change of a ControllerInstallation.
+func ValidateControllerInstallationUpdate(installation, old *ControllerInstallation) field.ErrorList {
+	errs := validateMetaUpdate(&installation.ObjectMeta, &old.ObjectMeta)
+	path := field.NewPath("spec")
+	if installation.DeletionTimestamp != nil {
+		return append(errs, validateImmutable(installation.Spec, old.Spec, path)...)
+	}
+	errs = append(errs, validateImmutable(installation.Spec.RegistrationRef.Name, old.Spec.RegistrationRef.Name, path.Child("registrationRef", "name"))...)
+	if installation.Spec.SeedRef != nil && old.Spec.SeedRef != nil {
+		errs = append(errs, validateImmutable(installation.Spec.SeedRef.Name, old.Spec.SeedRef.Name, path.Child("seedRef", "name"))...)
+	}
+	return append(errs, ValidateControllerInstallation(installation)...)
+}

@@ -1,0 +1,29 @@
+package v1beta1
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateNamespacedCloudProfile checks a NamespacedCloudProfile on its own.
+func ValidateNamespacedCloudProfile(profile *NamespacedCloudProfile) field.ErrorList {
+	errs := validateMeta(&profile.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
+	spec, path := &profile.Spec, field.NewPath("spec")
+	parent := path.Child("parent")
+	errs = append(errs, validateSupported(spec.Parent.Kind, []string{CloudProfileReferenceKindCloudProfile}, parent.Child("kind"))...)
+	errs = append(errs, validateRequired(spec.Parent.Name, parent.Child("name"), "name the CloudProfile that is extended")...)
+	if spec.Kubernetes != nil {
+		errs = append(errs, validateExpirableVersions(spec.Kubernetes.Versions, path.Child("kubernetes", "versions"))...)
+	}
+	errs = append(errs, validateMachineImages(spec.MachineImages, path.Child("machineImages"), false)...)
+	errs = append(errs, validateMachineTypes(spec.MachineTypes, path.Child("machineTypes"), false)...)
+	errs = append(errs, validateVolumeTypes(spec.VolumeTypes, path.Child("volumeTypes"))...)
+	return append(errs, validateLimits(spec.Limits, path.Child("limits"))...)
+}
+
+// ValidateNamespacedCloudProfileUpdate checks a change of a NamespacedCloudProfile.
+func ValidateNamespacedCloudProfileUpdate(profile, old *NamespacedCloudProfile) field.ErrorList {
+	errs := validateMetaUpdate(&profile.ObjectMeta, &old.ObjectMeta)
+	errs = append(errs, validateImmutable(profile.Spec.Parent, old.Spec.Parent, field.NewPath("spec", "parent"))...)
+	return append(errs, ValidateNamespacedCloudProfile(profile)...)
+}

@@ -1,0 +1,143 @@
+package v1beta1
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	minRotationPeriod = 30 * time.Minute
+	maxRotationPeriod = 90 * 24 * time.Hour
+)
+
+func validateMaintenance(maintenance *Maintenance, path *field.Path) field.ErrorList {
+	if maintenance == nil {
+		return nil
+	}
+	errs := validateTimeWindow(maintenance.TimeWindow, path.Child("timeWindow"))
+	if maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {
+		return errs
+	}
+	credentials, at := maintenance.AutoRotation.Credentials, path.Child("autoRotation", "credentials")
+	errs = append(errs, validateRotation(credentials.SSHKeypair, at.Child("sshKeypair"))...)
+	errs = append(errs, validateRotation(credentials.Observability, at.Child("observability"))...)
+	return append(errs, validateRotation(credentials.ETCDEncryptionKey, at.Child("etcdEncryptionKey"))...)
+}
+
+func validateTimeWindow(window *MaintenanceTimeWindow, path *field.Path) field.ErrorList {
+	if window == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for name, value := range map[string]string{"begin": window.Begin, "end": window.End} {
+		if _, err := sinceMidnight(value); err != nil {
+			errs = append(errs, field.Invalid(path.Child(name), value, "must be a time such as 220000+0100"))
+		}
+	}
+	if _, duration, err := window.Parse(); err == nil && (duration < MinMaintenanceWindow || duration > MaxMaintenanceWindow) {
+		errs = append(errs, field.Invalid(path, window.Begin+" to "+window.End, fmt.Sprintf("must be between %s and %s long", MinMaintenanceWindow, MaxMaintenanceWindow)))
+	}
+	return errs
+}
+
+func validateRotation(rotation *MaintenanceRotationConfig, path *field.Path) field.ErrorList {
+	if rotation == nil || rotation.RotationPeriod == nil || rotation.RotationPeriod.Duration == 0 {
+		return nil
+	}
+	return validateDuration(rotation.RotationPeriod, minRotationPeriod, maxRotationPeriod, path.Child("rotationPeriod"))
+}
+
+func validateHibernation(hibernation *Hibernation, path *field.Path) field.ErrorList {
+	if hibernation == nil {
+		return nil
+	}
+	schedules := path.Child("schedules")
+	type startAndEnd struct{ start, end, location string }
+	errs := validateUnique(hibernation.Schedules, func(s HibernationSchedule) startAndEnd {
+		return startAndEnd{deref(s.Start), deref(s.End), deref(s.Location)}
+	}, schedules.Index)
+	for i, schedule := range hibernation.Schedules {
+		at := schedules.Index(i)
+		if deref(schedule.Start) == "" && deref(schedule.End) == "" {
+			errs = append(errs, field.Required(at, "start or end has to be set"))
+		}
+		errs = append(errs, validateCron(schedule.Start, at.Child("start"))...)
+		errs = append(errs, validateCron(schedule.End, at.Child("end"))...)
+		if location := schedule.Location; location != nil {
+			if _, err := time.LoadLocation(*location); err != nil {
+				errs = append(errs, field.Invalid(at.Child("location"), *location, "must be a time zone such as Europe/Berlin"))
+			}
+		}
+	}
+	return errs
+}
+
+// cronFields are the fields of a cron expression with their ranges and the names of their values.
+var cronFields = []struct {
+	name        string
+	least, most int
+	names       []string
+}{
+	{name: "minute", least: 0, most: 59},
+	{name: "hour", least: 0, most: 23},
+	{name: "day of month", least: 1, most: 31},
+	{name: "month", least: 1, most: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+	{name: "day of week", least: 0, most: 7, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
+}
+
+// cronItem is one of the comma-separated items of a field: a value, a range or a star, perhaps with a step.
+var cronItem = regexp.MustCompile(`^(\*|\?|\w+)(?:-(\w+))?(?:/(\d+))?$`)
+
+// validateCron accepts what an ordinary cron accepts: five fields of values, ranges, lists and steps.
+func validateCron(expression *string, path *field.Path) field.ErrorList {
+	if expression == nil || *expression == "" {
+		return nil
+	}
+	fields := strings.Fields(*expression)
+	if len(fields) != len(cronFields) {
+		return field.ErrorList{field.Invalid(path, *expression, `must be a cron expression of five fields, such as "0 20 * * *" for every day at 20:00`)}
+	}
+	for i, spec := range cronFields {
+		for _, item := range strings.Split(fields[i], ",") {
+			if !validCronItem(item, spec.least, spec.most, spec.names) {
+				return field.ErrorList{field.Invalid(path, *expression, fmt.Sprintf("the field for the %s must hold values between %d and %d", spec.name, spec.least, spec.most))}
+			}
+		}
+	}
+	return nil
+}
+
+func validCronItem(item string, least, most int, names []string) bool {
+	parts := cronItem.FindStringSubmatch(item)
+	if parts == nil || parts[3] == "0" {
+		return false
+	}
+	star := parts[1] == "*" || parts[1] == "?"
+	if star {
+		return parts[2] == ""
+	}
+	first, ok := cronValue(parts[1], least, names)
+	if !ok || first < least || first > most {
+		return false
+	}
+	if parts[2] == "" {
+		return true
+	}
+	last, ok := cronValue(parts[2], least, names)
+	return ok && last >= first && last <= most
+}
+
+func cronValue(value string, least int, names []string) (int, bool) {
+	for i, name := range names {
+		if strings.EqualFold(value, name) {
+			return least + i, true
+		}
+	}
+	number, err := strconv.Atoi(value)
+	return number, err == nil
+}

@@ -1,0 +1,306 @@
+package v1beta1
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+const (
+	// MaxWorkerNameLength is the most characters of a worker pool's name; it is part of the names of machines.
+	MaxWorkerNameLength = 15
+	// maxKubeletSkew is how many minor versions a kubelet may be older than the API server.
+	maxKubeletSkew = 3
+	// minWorkerPriority is what the cluster-autoscaler's priority expander begins with.
+	minWorkerPriority = -1
+)
+
+var (
+	volumeSize              = regexp.MustCompile(`^\d+Gi$`)
+	machineUpdateStrategies = []MachineUpdateStrategy{AutoRollingUpdate, AutoInPlaceUpdate, ManualInPlaceUpdate}
+	taintEffects            = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	// reservedNodeKeys are labels and taints that Trellis itself sets on nodes.
+	reservedNodeKeys = []string{
+		LabelWorkerPool, LabelWorkerKubernetesVersion, LabelWorkerPoolSystemComponents, TaintNodeCriticalComponentsNotReady,
+	}
+)
+
+func validateWorkers(spec *ShootSpec, path *field.Path) field.ErrorList {
+	workers := spec.Provider.Workers
+	errs := validateUnique(workers, func(w Worker) string { return w.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
+	for i := range workers {
+		errs = append(errs, validateWorker(&workers[i], spec.Kubernetes.Version, path.Index(i))...)
+	}
+	return append(errs, validateSystemComponentsFit(workers, path)...)
+}
+
+// validateSystemComponentsFit makes sure that what every cluster runs finds a node in each zone of the pool.
+func validateSystemComponentsFit(workers []Worker, path *field.Path) field.ErrorList {
+	var zonesTooMany field.ErrorList
+	for i, worker := range workers {
+		if worker.Maximum == 0 || worker.SystemComponents != nil && !worker.SystemComponents.Allow {
+			continue
+		}
+		if int(worker.Maximum) >= len(worker.Zones) {
+			return nil
+		}
+		zonesTooMany = append(zonesTooMany, field.Invalid(path.Index(i).Child("maximum"), worker.Maximum, fmt.Sprintf("must be at least the number of zones (%d), so that system components find a node in each", len(worker.Zones))))
+	}
+	if len(zonesTooMany) > 0 {
+		return zonesTooMany
+	}
+	return field.ErrorList{field.Forbidden(path, "at least one pool needs a maximum above 0 and systemComponents.allow: system components have to run somewhere")}
+}
+
+func validateWorker(worker *Worker, controlPlaneVersion string, path *field.Path) field.ErrorList {
+	errs := validateWorkerName(worker.Name, path.Child("name"))
+	errs = append(errs, validateMachine(&worker.Machine, path.Child("machine"))...)
+	errs = append(errs, validateScale(worker, path)...)
+	errs = append(errs, validateUpdateStrategy(worker, path)...)
+	errs = append(errs, validateNodeMetadata(worker, path)...)
+	errs = append(errs, validateVolumes(worker, path)...)
+	errs = append(errs, validateUniqueStrings(worker.Zones, path.Child("zones"))...)
+	for i, zone := range worker.Zones {
+		errs = append(errs, validateRequired(zone, path.Child("zones").Index(i), "name a zone of the region")...)
+	}
+	if worker.CRI != nil {
+		errs = append(errs, validateCRI(worker.CRI, path.Child("cri"))...)
+	}
+	if worker.Kubernetes != nil {
+		errs = append(errs, validateWorkerKubernetes(worker.Kubernetes, controlPlaneVersion, path.Child("kubernetes"))...)
+	}
+	errs = append(errs, validateMachineControllerManager(deref(worker.MachineControllerManager), path.Child("machineControllerManager"))...)
+	return append(errs, validateClusterAutoscalerOptions(worker.ClusterAutoscaler, path.Child("clusterAutoscaler"))...)
+}
+
+func validateWorkerName(name string, path *field.Path) field.ErrorList {
+	errs := validateLabel(name, path)
+	if len(name) > MaxWorkerNameLength {
+		errs = append(errs, field.TooLong(path, name, MaxWorkerNameLength))
+	}
+	return errs
+}
+
+func validateMachine(machine *Machine, path *field.Path) field.ErrorList {
+	errs := validateRequired(machine.Type, path.Child("type"), "name a machine type of the cloud profile")
+	if machine.Image != nil {
+		errs = append(errs, validateRequired(machine.Image.Name, path.Child("image", "name"), "name a machine image of the cloud profile")...)
+	}
+	if machine.Architecture != nil {
+		errs = append(errs, validateSupported(*machine.Architecture, architectures, path.Child("architecture"))...)
+	}
+	return errs
+}
+
+func validateScale(worker *Worker, path *field.Path) field.ErrorList {
+	errs := validateAtLeast(worker.Minimum, 0, path.Child("minimum"))
+	if worker.Maximum < worker.Minimum {
+		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum, fmt.Sprintf("must be at least minimum (%d)", worker.Minimum)))
+	}
+	return append(errs, validateOptionalAtLeast(worker.Priority, minWorkerPriority, path.Child("priority"))...)
+}
+
+func validateUpdateStrategy(worker *Worker, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	surge, unavailable := path.Child("maxSurge"), path.Child("maxUnavailable")
+	if worker.UpdateStrategy != nil {
+		errs = append(errs, validateSupported(*worker.UpdateStrategy, machineUpdateStrategies, path.Child("updateStrategy"))...)
+	}
+	if deref(worker.UpdateStrategy) == ManualInPlaceUpdate {
+		for at, value := range map[*field.Path]*intstr.IntOrString{surge: worker.MaxSurge, unavailable: worker.MaxUnavailable} {
+			if value != nil {
+				errs = append(errs, field.Forbidden(at, "has no meaning when machines are updated by hand"))
+			}
+		}
+		return errs
+	}
+	errs = append(errs, validateCountOrPercentage(worker.MaxSurge, surge)...)
+	errs = append(errs, validateCountOrPercentage(worker.MaxUnavailable, unavailable)...)
+	if isZero(worker.MaxSurge) && isZero(worker.MaxUnavailable) {
+		errs = append(errs, field.Invalid(unavailable, worker.MaxUnavailable.String(), "must not be 0 when maxSurge is 0: no machine could ever be replaced"))
+	}
+	return errs
+}
+
+func validateCountOrPercentage(value *intstr.IntOrString, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	if value.Type == intstr.Int {
+		return validateAtLeast(value.IntVal, 0, path)
+	}
+	var errs field.ErrorList
+	for _, message := range validation.IsValidPercent(value.StrVal) {
+		errs = append(errs, field.Invalid(path, value.StrVal, message))
+	}
+	return errs
+}
+
+func isZero(value *intstr.IntOrString) bool {
+	if value == nil {
+		return false
+	}
+	return value.Type == intstr.Int && value.IntVal == 0 || value.Type == intstr.String && strings.Trim(value.StrVal, "0") == "%"
+}
+
+func validateNodeMetadata(worker *Worker, path *field.Path) field.ErrorList {
+	errs := metav1validation.ValidateLabels(worker.Labels, path.Child("labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(worker.Annotations, path.Child("annotations"))...)
+	for key := range worker.Labels {
+		errs = append(errs, validateNotReservedKey(key, path.Child("labels").Key(key))...)
+	}
+	for i, taint := range worker.Taints {
+		at := path.Child("taints").Index(i)
+		errs = append(errs, metav1validation.ValidateLabelName(taint.Key, at.Child("key"))...)
+		errs = append(errs, validateNotReservedKey(taint.Key, at.Child("key"))...)
+		errs = append(errs, validateSupported(taint.Effect, taintEffects, at.Child("effect"))...)
+		for _, message := range validation.IsValidLabelValue(taint.Value) {
+			errs = append(errs, field.Invalid(at.Child("value"), taint.Value, message))
+		}
+	}
+	type keyAndEffect struct {
+		key    string
+		effect corev1.TaintEffect
+	}
+	return append(errs, validateUnique(worker.Taints, func(t corev1.Taint) keyAndEffect { return keyAndEffect{t.Key, t.Effect} }, path.Child("taints").Index)...)
+}
+
+func validateNotReservedKey(key string, path *field.Path) field.ErrorList {
+	if !slices.Contains(reservedNodeKeys, key) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "is set by Trellis itself; choose another key")}
+}
+
+func validateVolumes(worker *Worker, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if worker.Volume != nil {
+		errs = append(errs, validateVolumeSize(worker.Volume.VolumeSize, path.Child("volume", "size"))...)
+	}
+	data := path.Child("dataVolumes")
+	if len(worker.DataVolumes) > 0 && worker.Volume == nil {
+		errs = append(errs, field.Required(path.Child("volume"), "data volumes need a root volume beside them"))
+	}
+	name := func(i int) *field.Path { return data.Index(i).Child("name") }
+	errs = append(errs, validateUnique(worker.DataVolumes, func(v DataVolume) string { return v.Name }, name)...)
+	for i, volume := range worker.DataVolumes {
+		errs = append(errs, validateWorkerName(volume.Name, name(i))...)
+		errs = append(errs, validateVolumeSize(volume.VolumeSize, data.Index(i).Child("size"))...)
+	}
+	if kubelet := worker.KubeletDataVolumeName; kubelet != nil {
+		names := namesOf(worker.DataVolumes, func(v DataVolume) string { return v.Name })
+		errs = append(errs, validateSupported(*kubelet, names, path.Child("kubeletDataVolumeName"))...)
+	}
+	return errs
+}
+
+func validateVolumeSize(size string, path *field.Path) field.ErrorList {
+	if volumeSize.MatchString(size) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, size, "must be a number of Gi, such as 50Gi")}
+}
+
+func validateWorkerKubernetes(kubernetes *WorkerKubernetes, controlPlane string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if kubernetes.Kubelet != nil {
+		errs = append(errs, validateKubelet(kubernetes.Kubelet, path.Child("kubelet"))...)
+	}
+	if kubernetes.Version == nil {
+		return errs
+	}
+	version := path.Child("version")
+	if found := validatePartialVersion(*kubernetes.Version, version); len(found) > 0 {
+		return append(errs, found...)
+	}
+	behind, comparable := minorsBehind(*kubernetes.Version, controlPlane)
+	switch {
+	case !comparable:
+	case behind < 0 || behind == 0 && compareVersions(*kubernetes.Version, controlPlane) > 0:
+		errs = append(errs, field.Invalid(version, *kubernetes.Version, fmt.Sprintf("must not be newer than the control plane (%s)", controlPlane)))
+	case behind > maxKubeletSkew:
+		errs = append(errs, field.Invalid(version, *kubernetes.Version, fmt.Sprintf("must be at most %d minor versions older than the control plane (%s)", maxKubeletSkew, controlPlane)))
+	}
+	return errs
+}
+
+func validateMachineControllerManager(settings MachineControllerManagerSettings, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, validatePositive(settings.MachineDrainTimeout, path.Child("machineDrainTimeout"))...)
+	errs = append(errs, validatePositive(settings.MachineHealthTimeout, path.Child("machineHealthTimeout"))...)
+	errs = append(errs, validatePositive(settings.MachineCreationTimeout, path.Child("machineCreationTimeout"))...)
+	errs = append(errs, validatePositive(settings.InPlaceUpdateTimeout, path.Child("inPlaceUpdateTimeout"))...)
+	errs = append(errs, validatePositive(settings.MachinePreserveTimeout, path.Child("machinePreserveTimeout"))...)
+	return append(errs, validateOptionalAtLeast(settings.MaxEvictRetries, 0, path.Child("maxEvictRetries"))...)
+}
+
+func validateClusterAutoscalerOptions(options *ClusterAutoscalerOptions, path *field.Path) field.ErrorList {
+	if options == nil {
+		return nil
+	}
+	errs := validateOptionalBetween(options.ScaleDownUtilizationThreshold, 0, 1, path.Child("scaleDownUtilizationThreshold"))
+	errs = append(errs, validateOptionalBetween(options.ScaleDownGpuUtilizationThreshold, 0, 1, path.Child("scaleDownGpuUtilizationThreshold"))...)
+	errs = append(errs, validatePositive(options.ScaleDownUnneededTime, path.Child("scaleDownUnneededTime"))...)
+	errs = append(errs, validatePositive(options.ScaleDownUnreadyTime, path.Child("scaleDownUnreadyTime"))...)
+	return append(errs, validatePositive(options.MaxNodeProvisionTime, path.Child("maxNodeProvisionTime"))...)
+}
+
+// validateWorkersUpdate refuses changes of pools that keep their names.
+func validateWorkersUpdate(workers, old []Worker, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range workers {
+		at := slices.IndexFunc(old, func(w Worker) bool { return w.Name == workers[i].Name })
+		if at >= 0 {
+			errs = append(errs, validateWorkerUpdate(&workers[i], &old[at], path.Index(i))...)
+		}
+	}
+	return errs
+}
+
+func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
+	if isInPlace(worker) != isInPlace(old) {
+		return field.ErrorList{field.Invalid(path.Child("updateStrategy"), deref(worker.UpdateStrategy), "cannot change between rolling and in-place updates; create another pool")}
+	}
+	errs := validateWorkerVersionUpdate(worker, old, path)
+	if !isInPlace(worker) {
+		return errs
+	}
+	errs = append(errs, validateImmutable(worker.Machine.Type, old.Machine.Type, path.Child("machine", "type"))...)
+	if worker.Machine.Image != nil && old.Machine.Image != nil {
+		errs = append(errs, validateImmutable(worker.Machine.Image.Name, old.Machine.Image.Name, path.Child("machine", "image", "name"))...)
+		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != "" && compareVersions(after, before) < 0 {
+			errs = append(errs, field.Invalid(path.Child("machine", "image", "version"), after, "cannot be downgraded in place; it was "+before))
+		}
+	}
+	errs = append(errs, validateImmutable(worker.CRI, old.CRI, path.Child("cri"))...)
+	errs = append(errs, validateImmutable(worker.Volume, old.Volume, path.Child("volume"))...)
+	return append(errs, validateImmutable(worker.DataVolumes, old.DataVolumes, path.Child("dataVolumes"))...)
+}
+
+func isInPlace(worker *Worker) bool {
+	strategy := deref(worker.UpdateStrategy)
+	return strategy == AutoInPlaceUpdate || strategy == ManualInPlaceUpdate
+}
+
+func validateWorkerVersionUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
+	before, after := workerVersion(old), workerVersion(worker)
+	if before == "" || after == "" || compareVersions(after, before) >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("kubernetes", "version"), after, "cannot be downgraded; it was "+before)}
+}
+
+func workerVersion(worker *Worker) string {
+	if worker.Kubernetes == nil {
+		return ""
+	}
+	return deref(worker.Kubernetes.Version)
+}

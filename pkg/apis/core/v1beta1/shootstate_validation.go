@@ -1,0 +1,29 @@
+package v1beta1
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateShootState checks a ShootState on its own.
+func ValidateShootState(state *ShootState) field.ErrorList {
+	errs := validateMeta(&state.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
+	path := field.NewPath("spec")
+	for i, data := range state.Spec.Gardener {
+		at := path.Child("gardener").Index(i)
+		errs = append(errs, validateRequired(data.Name, at.Child("name"), "name the data")...)
+		errs = append(errs, validateRequired(data.Type, at.Child("type"), "such as secret")...)
+	}
+	for i, extension := range state.Spec.Extensions {
+		at := path.Child("extensions").Index(i)
+		errs = append(errs, validateRequired(extension.Kind, at.Child("kind"), "name the kind of the extension object")...)
+		errs = append(errs, validateResources(extension.Resources, at.Child("resources"))...)
+	}
+	return errs
+}
+
+// ValidateShootStateUpdate checks a change of a ShootState.
+func ValidateShootStateUpdate(state, old *ShootState) field.ErrorList {
+	errs := validateMetaUpdate(&state.ObjectMeta, &old.ObjectMeta)
+	return append(errs, ValidateShootState(state)...)
+}
