@@ -37,13 +37,13 @@ func object(s state) *extensionsv1alpha1.Infrastructure {
 }
 
 const (
-	create    = gardencorev1beta1.LastOperationTypeCreate
-	reconcile = gardencorev1beta1.LastOperationTypeReconcile
-	migrate   = gardencorev1beta1.LastOperationTypeMigrate
-	restore   = gardencorev1beta1.LastOperationTypeRestore
-	succeeded = gardencorev1beta1.LastOperationStateSucceeded
-	failing   = gardencorev1beta1.LastOperationStateError
-	working   = gardencorev1beta1.LastOperationStateProcessing
+	create     = gardencorev1beta1.LastOperationTypeCreate
+	reconciled = gardencorev1beta1.LastOperationTypeReconcile
+	migrate    = gardencorev1beta1.LastOperationTypeMigrate
+	restore    = gardencorev1beta1.LastOperationTypeRestore
+	succeeded  = gardencorev1beta1.LastOperationStateSucceeded
+	failing    = gardencorev1beta1.LastOperationStateError
+	working    = gardencorev1beta1.LastOperationStateProcessing
 )
 
 func TestDecide(t *testing.T) {
@@ -56,13 +56,13 @@ func TestDecide(t *testing.T) {
 		"settled":                              {state{lastType: create, lastState: succeeded}, actionNone},
 		"asked again":                          {state{operation: "reconcile", lastType: create, lastState: succeeded}, actionReconcile},
 		"failed before":                        {state{lastType: create, lastState: failing}, actionReconcile},
-		"interrupted":                          {state{lastType: reconcile, lastState: working}, actionReconcile},
+		"interrupted":                          {state{lastType: reconciled, lastState: working}, actionReconcile},
 		"deleted":                              {state{deleting: true, lastType: create, lastState: succeeded}, actionDelete},
 		"deleted while asked for":              {state{operation: "reconcile", deleting: true}, actionDelete},
 		"to be restored, but state is missing": {state{operation: "wait-for-state"}, actionNone},
 		"to be restored":                       {state{operation: "restore"}, actionRestore},
 		"interrupted restoration":              {state{lastType: restore, lastState: working}, actionRestore},
-		"to be migrated":                       {state{operation: "migrate", lastType: reconcile, lastState: succeeded}, actionMigrate},
+		"to be migrated":                       {state{operation: "migrate", lastType: reconciled, lastState: succeeded}, actionMigrate},
 		"interrupted migration":                {state{lastType: migrate, lastState: failing}, actionMigrate},
 		"migrated":                             {state{lastType: migrate, lastState: succeeded}, actionNone},
 		"migrated and deleted":                 {state{deleting: true, lastType: migrate, lastState: succeeded}, actionNone},
@@ -81,8 +81,8 @@ func TestOperationType(t *testing.T) {
 	}{
 		"first":               {state{}, create},
 		"unfinished creation": {state{lastType: create, lastState: failing}, create},
-		"later":               {state{lastType: create, lastState: succeeded}, reconcile},
-		"after a restoration": {state{lastType: restore, lastState: succeeded}, reconcile},
+		"later":               {state{lastType: create, lastState: succeeded}, reconciled},
+		"after a restoration": {state{lastType: restore, lastState: succeeded}, reconciled},
 	} {
 		if got := operationType(actionReconcile, object(test.state).Status.LastOperation); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
