@@ -1,0 +1,81 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/trellis-garden/trellis/pkg/images"
+)
+
+// buildPhase builds what is missing or out of date, and puts the programs for people into bin.
+func buildPhase(ctx context.Context, r *run) error {
+	if !r.NoBuild {
+		err := images.Build(ctx, images.Options{
+			Root: r.Root, Cache: r.CacheDir(), KubernetesVersions: r.KubernetesVersions, Log: r.Progress,
+			Progress: func(step string, done bool, took time.Duration, err error) {
+				if !done {
+					r.Step("%s", step)
+				} else {
+					fmt.Fprintf(r.Progress, "%s: %s (%v)\n", step, seconds(took), err)
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.linkPrograms()
+}
+
+// linkPrograms makes bin/trellisctl and bin/kubectl: links, because one program is also the plugin of the other, and
+// kubectl is one of the many faces of the Kubernetes binary.
+func (l *Landscape) linkPrograms() error {
+	kubernetes := l.builtProgram("kubernetes-v" + images.DefaultKubernetesVersion)
+	targets := map[string]string{
+		"kubernetes": kubernetes, "kubectl": kubernetes,
+		"trellisctl": l.builtProgram("trellisctl"), "kubectl-trellis": l.builtProgram("trellisctl"),
+	}
+	if err := os.MkdirAll(l.BinDir(), 0o755); err != nil {
+		return err
+	}
+	for name, target := range targets {
+		if err := relink(target, filepath.Join(l.BinDir(), name)); err != nil {
+			return fmt.Errorf("bin/%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// relink makes a relative symbolic link, which survives moving the repository.
+func relink(target, link string) error {
+	relative, err := filepath.Rel(filepath.Dir(link), target)
+	if err != nil {
+		return err
+	}
+	if current, err := os.Readlink(link); err == nil && current == relative {
+		return nil
+	}
+	if err := os.RemoveAll(link); err != nil {
+		return err
+	}
+	return os.Symlink(relative, link)
+}
+
+// Build builds programs and images without starting anything.
+func (l *Landscape) Build(ctx context.Context, options UpOptions, progress *Progress) error {
+	closeLog, err := l.openLog(progress)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	r := &run{Landscape: l, UpOptions: options, Progress: progress}
+	for _, p := range l.phases() {
+		if p.name == "build" {
+			return r.runPhase(ctx, p)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package node
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// hierarchy is one mounted cgroup file system of the host.
+type hierarchy struct {
+	// path is where it is mounted.
+	path string
+	// v2 is the unified hierarchy.
+	v2 bool
+}
+
+// hierarchies returns the cgroup file systems that are mounted on the host.
+func hierarchies() ([]hierarchy, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("cgroups: %w", err)
+	}
+	defer file.Close()
+	found, err := parseHierarchies(file)
+	if err != nil {
+		return nil, fmt.Errorf("cgroups: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("cgroups: none is mounted under /sys/fs/cgroup; mount them (systemd does) and try again")
+	}
+	return found, nil
+}
+
+// parseHierarchies reads mountinfo (proc(5)): … 5th field mount point …, after " - " file system type.
+func parseHierarchies(mountinfo io.Reader) ([]hierarchy, error) {
+	var found []hierarchy
+	scanner := bufio.NewScanner(mountinfo)
+	for scanner.Scan() {
+		before, after, ok := strings.Cut(scanner.Text(), " - ")
+		fields := strings.Fields(before)
+		if !ok || len(fields) < 5 || !strings.HasPrefix(fields[4], cgroupRoot) {
+			continue
+		}
+		switch kind, _, _ := strings.Cut(after, " "); kind {
+		case "cgroup":
+			found = append(found, hierarchy{path: fields[4]})
+		case "cgroup2":
+			found = append(found, hierarchy{path: fields[4], v2: true})
+		}
+	}
+	return found, scanner.Err()
+}
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// The supervisor and the node have cgroups of their own below the landscape's.
+const (
+	supervisorCgroup = "supervisor"
+	nodeCgroup       = "node"
+)
+
+func landscapeCgroup(h hierarchy, name string) string { return filepath.Join(h.path, "trellis-"+name) }
+
+// createCgroups makes the landscape's directories in every hierarchy.
+func createCgroups(name string) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		top := landscapeCgroup(h, name)
+		for _, dir := range []string{top, filepath.Join(top, supervisorCgroup), filepath.Join(top, nodeCgroup)} {
+			if err := createCgroup(h, dir); err != nil {
+				return fmt.Errorf("cgroup %s: %w", dir, err)
+			}
+		}
+	}
+	return nil
+}
+
+// createCgroup makes one directory usable: a v1 cpuset is empty until it is copied from the parent, and in v2 a
+// controller has to be enabled in the parent.
+func createCgroup(h hierarchy, dir string) error {
+	parent := filepath.Dir(dir)
+	if h.v2 {
+		if err := enableControllers(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if h.v2 {
+		return nil
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		if err := inherit(parent, dir, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inherit(parent, dir, file string) error {
+	value, err := os.ReadFile(filepath.Join(parent, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, file), value, 0)
+}
+
+func enableControllers(dir string) error {
+	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+	have := strings.Fields(string(enabled))
+	for _, controller := range strings.Fields(string(available)) {
+		if slices.Contains(have, controller) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
+			return fmt.Errorf("enabling %s for its children: %w", controller, err)
+		}
+	}
+	return nil
+}
+
+// joinCgroup moves the calling process into the landscape's cgroup of that name in every hierarchy.
+func joinCgroup(name, cgroup string) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		file := filepath.Join(landscapeCgroup(h, name), cgroup, "cgroup.procs")
+		if err := os.WriteFile(file, []byte("0"), 0); err != nil {
+			return fmt.Errorf("joining cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes the landscape's directories in every hierarchy. The processes in them must have been ended; the
+// kernel may need a moment until it lets go of them.
+func removeCgroups(name string, timeout time.Duration) error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(timeout)
+	for _, h := range all {
+		for {
+			err := removeTree(landscapeCgroup(h, name))
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+				return fmt.Errorf("removing cgroup: %w", err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// removeTree removes the directories of a cgroup from the leaves up. Files in them belong to the kernel.
+func removeTree(top string) error {
+	var dirs []string
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(dirs)))
+	for _, dir := range dirs {
+		if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, syscall.ENOENT) {
+			return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+		}
+	}
+	return nil
+}
+
+// cgroupProcesses lists the processes that are in any of the landscape's cgroups.
+func cgroupProcesses(name string) ([]int, error) {
+	all, err := hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int]bool{}
+	for _, h := range all {
+		err := filepath.WalkDir(landscapeCgroup(h, name), func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil || entry.IsDir() || entry.Name() != "cgroup.procs" {
+				return err
+			}
+			return addPIDs(seen, path)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cgroups of landscape %s: %w", name, err)
+		}
+	}
+	pids := make([]int, 0, len(seen))
+	for pid := range seen {
+		pids = append(pids, pid)
+	}
+	sort.Ints(pids)
+	return pids, nil
+}
+
+func addPIDs(seen map[int]bool, file string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EOPNOTSUPP) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, field := range strings.Fields(string(data)) {
+		var pid int
+		if _, err := fmt.Sscan(field, &pid); err == nil && pid > 0 {
+			seen[pid] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/trellis-garden/trellis/pkg/images"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+	"github.com/trellis-garden/trellis/pkg/landscape/node"
+)
+
+//go:embed files
+var files embed.FS
+
+// runtimeValues fill the templates under files.
+type runtimeValues struct {
+	NodeName, NodeIP, PodNetwork, ServiceNetwork, DNSServiceIP, ClusterDomain, Region, Domain string
+	APIPort, RegistryPort, ZonePort, PodMaskSize                                              int
+	PodPlugin                                                                                 string
+	PodPluginDelegates                                                                        bool
+	EtcdImage, PauseImage, CoreDNSImage                                                       string
+
+	vector imagevector.Vector
+}
+
+// KubernetesImage returns the image of a Kubernetes component of the runtime cluster.
+func (v runtimeValues) KubernetesImage(name string) (string, error) {
+	image, err := v.vector.Find(name, imagevector.Version(images.DefaultKubernetesVersion))
+	return image.String(), err
+}
+
+func (l *Landscape) runtimeValues() (runtimeValues, error) {
+	vector, err := l.imageVector()
+	if err != nil {
+		return runtimeValues{}, err
+	}
+	pods := netip.MustParsePrefix(podNetwork)
+	values := runtimeValues{
+		NodeName: nodeName, NodeIP: nodeIP, PodNetwork: podNetwork, ServiceNetwork: serviceNetwork,
+		DNSServiceIP: dnsServiceIP, ClusterDomain: clusterDomain, Region: region, Domain: domain,
+		APIPort: apiPort, RegistryPort: registryPort, ZonePort: zonePort, PodMaskSize: pods.Bits(),
+		PodPlugin: "bridge", vector: vector,
+	}
+	for name, target := range map[string]*string{
+		"etcd-steward": &values.EtcdImage, "pause": &values.PauseImage, "coredns": &values.CoreDNSImage,
+	} {
+		image, err := vector.Find(name)
+		if err != nil {
+			return runtimeValues{}, err
+		}
+		*target = image.String()
+	}
+	if _, err := os.Stat(l.builtProgram("cni-" + localCloudPlugin)); err == nil {
+		values.PodPlugin, values.PodPluginDelegates = localCloudPlugin, true
+	}
+	return values, nil
+}
+
+// localCloudPlugin attaches the pods of some namespaces to networks of the local cloud, and passes all others on.
+const localCloudPlugin = "local-cloud"
+
+// imageVector is the vector with the images that were built here.
+func (l *Landscape) imageVector() (imagevector.Vector, error) {
+	built := filepath.Join(l.CacheDir(), images.VectorFile)
+	if _, err := os.Stat(built); err == nil {
+		if err := os.Setenv(imagevector.OverwriteEnv, built); err != nil {
+			return nil, err
+		}
+	}
+	return imagevector.Load()
+}
+
+func (l *Landscape) builtProgram(name string) string {
+	return filepath.Join(l.CacheDir(), images.BinDir, name)
+}
+
+// render fills one template under files.
+func render(name string, values any) (string, error) {
+	text, err := fs.ReadFile(files, "files/"+name)
+	if err != nil {
+		return "", err
+	}
+	parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, values); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// nodeSpec describes the landscape's node.
+func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
+	values, err := l.runtimeValues()
+	if err != nil {
+		return node.Spec{}, err
+	}
+	spec := node.Spec{
+		Name: l.Name, Hostname: nodeName, Dir: l.nodeDir(), RootFS: filepath.Join(l.CacheDir(), images.MachineRootDir),
+		Address: nodeAddress, Gateway: nodeGateway, Bridge: nodeBridge,
+		Links: map[string]string{
+			"/etc/systemd/system/multi-user.target.wants/containerd.service": "../containerd.service",
+			"/etc/systemd/system/multi-user.target.wants/kubelet.service":    "../kubelet.service",
+			"/etc/systemd/system/systemd-sysctl.service":                     "/dev/null",
+			"/usr/local/bin/kubelet":                                         "kubernetes",
+			"/usr/local/bin/kubectl":                                         "kubernetes",
+		},
+		Helpers: []node.Helper{{Name: "registry", Args: []string{
+			"registry", "--store", filepath.Join(l.CacheDir(), images.StoreDir), "--listen", nodeIP + ":" + strconv.Itoa(registryPort),
+		}}},
+	}
+	for _, port := range hostPorts {
+		spec.Forwards = append(spec.Forwards, node.Forward{
+			Listen: endpoint(s.Loopback, port), Target: fmt.Sprintf("%s:%d", nodeIP, port),
+		})
+	}
+	if spec.Mounts, err = l.nodeMounts(); err != nil {
+		return node.Spec{}, err
+	}
+	spec.Files, err = l.nodeFiles(values)
+	return spec, err
+}
+
+// nodeMounts are the volumes of the node: folders that must not lie on an overlay, and what the host shares.
+func (l *Landscape) nodeMounts() ([]node.Mount, error) {
+	mounts := []node.Mount{
+		{Source: l.kubernetesDir(), Target: "/etc/kubernetes"},
+		{Source: l.logDir(), Target: "/var/log/landscape"},
+		{Source: filepath.Join(l.logDir(), "pods"), Target: "/var/log/pods"},
+	}
+	for _, name := range []string{"containerd", "kubelet", "etcd", localCloudPlugin, "backups"} {
+		mounts = append(mounts, node.Mount{Source: filepath.Join(l.nodeDir(), "var", name), Target: "/var/lib/" + name})
+	}
+	for _, mount := range mounts {
+		if err := os.MkdirAll(mount.Source, 0o755); err != nil {
+			return nil, fmt.Errorf("volume of the node: %w", err)
+		}
+	}
+	kubernetes := node.Mount{
+		Source: l.builtProgram("kubernetes-v" + images.DefaultKubernetesVersion), Target: "/usr/local/bin/kubernetes", ReadOnly: true,
+	}
+	return append(mounts, kubernetes), nil
+}
+
+func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
+	rendered := map[string]string{
+		"containerd.toml": "/etc/containerd/config.toml", "hosts.toml": "/etc/containerd/certs.d/_default/hosts.toml",
+		"containerd.service": "/etc/systemd/system/containerd.service", "kubelet.service": "/etc/systemd/system/kubelet.service",
+		"landscape.conflist": "/etc/cni/net.d/10-landscape.conflist", "resolv.conf": "/etc/resolv.conf", "hosts": "/etc/hosts",
+	}
+	var result []node.File
+	for name, path := range rendered {
+		content, err := render("node/"+name, values)
+		if err != nil {
+			return nil, fmt.Errorf("file %s of the node: %w", path, err)
+		}
+		result = append(result, node.File{Path: path, Content: content})
+	}
+	plugins := []string{"bridge", "host-local", "loopback", "portmap"}
+	if values.PodPluginDelegates {
+		plugins = append(plugins, "cni-"+localCloudPlugin)
+	}
+	for _, name := range plugins {
+		result = append(result, node.File{Path: "/opt/cni/bin/" + strings.TrimPrefix(name, "cni-"), Source: l.builtProgram(name), Mode: 0o755})
+	}
+	return result, nil
+}
+
+// prepareRuntime writes certificates, kubeconfigs, kubelet's configuration and the static pods of the control plane.
+func (l *Landscape) prepareRuntime(s state) error {
+	values, err := l.runtimeValues()
+	if err != nil {
+		return err
+	}
+	if err := l.issueCertificates(s); err != nil {
+		return err
+	}
+	if err := l.writeKubeconfigs(s); err != nil {
+		return err
+	}
+	return fs.WalkDir(files, "files/kubernetes", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := strings.TrimPrefix(path, "files/")
+		content, err := render(name, values)
+		if err != nil {
+			return fmt.Errorf("configuration of the runtime cluster: %w", err)
+		}
+		return replaceFile(filepath.Join(l.kubernetesDir(), strings.TrimPrefix(name, "kubernetes/")), []byte(content), 0o644)
+	})
+}
+
+func (l *Landscape) runtimePKI() pki { return pki{dir: filepath.Join(l.kubernetesDir(), "pki")} }
+
+func (l *Landscape) issueCertificates(s state) error {
+	p := l.runtimePKI()
+	for _, name := range []string{"ca", "ca-etcd", "ca-front-proxy"} {
+		if err := p.authority(name); err != nil {
+			return fmt.Errorf("authority %s of the runtime cluster: %w", name, err)
+		}
+	}
+	for _, c := range runtimeCertificates(s.Loopback) {
+		if err := p.issue(c); err != nil {
+			return fmt.Errorf("runtime cluster: %w", err)
+		}
+	}
+	return p.serviceAccountKey()
+}
+
+func runtimeCertificates(loopback netip.Addr) []certificate {
+	service := "kubernetes.default.svc"
+	return []certificate{
+		{name: "kube-apiserver", ca: "ca", user: "kube-apiserver", hosts: []string{
+			"kubernetes", "kubernetes.default", service, service + "." + clusterDomain, nodeName, "localhost",
+			kubernetesIP, nodeIP, "127.0.0.1", loopback.String(),
+		}},
+		{name: "etcd-server", ca: "ca-etcd", user: "etcd", hosts: []string{"localhost", "127.0.0.1"}, both: true},
+		{name: "etcd-client", ca: "ca-etcd", user: "kube-apiserver"},
+		{name: "front-proxy-client", ca: "ca-front-proxy", user: "front-proxy-client"},
+		{name: "kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}},
+		{name: "kubelet-server", ca: "ca", user: "system:node:" + nodeName, hosts: []string{nodeName, nodeIP}},
+		{name: "kubelet", ca: "ca", user: "system:node:" + nodeName, groups: []string{"system:nodes"}},
+		{name: "kube-controller-manager", ca: "ca", user: "system:kube-controller-manager"},
+		{name: "kube-scheduler", ca: "ca", user: "system:kube-scheduler"},
+		{name: "kube-proxy", ca: "ca", user: "system:kube-proxy"},
+		{name: "admin", ca: "ca", user: "admin", groups: []string{"system:masters"}},
+	}
+}
+
+func (l *Landscape) writeKubeconfigs(s state) error {
+	inside := fmt.Sprintf("https://%s:%d", nodeIP, apiPort)
+	for _, client := range []string{"kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy", "admin"} {
+		if err := l.writeKubeconfig(filepath.Join(l.kubernetesDir(), client+".kubeconfig"), inside, client); err != nil {
+			return err
+		}
+	}
+	return l.writeKubeconfig(l.RuntimeKubeconfig(), "https://"+endpoint(s.Loopback, apiPort), "admin")
+}
+
+func (l *Landscape) writeKubeconfig(path, server, client string) error {
+	data, err := l.runtimePKI().kubeconfig(server, "", "ca", client)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, data, 0o600)
+}
+
+// startNode starts the node with everything that kubelet needs to bring up the control plane.
+func (l *Landscape) startNode(ctx context.Context, s state) error {
+	if err := l.prepareRuntime(s); err != nil {
+		return err
+	}
+	spec, err := l.nodeSpec(s)
+	if err != nil {
+		return err
+	}
+	_, err = node.Start(ctx, spec)
+	return err
+}

@@ -1,0 +1,156 @@
+package landscape
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"github.com/trellis-garden/trellis/pkg/landscape/node"
+)
+
+// registryDir is where all landscapes of the machine are recorded, from whatever clone they were started. It is gone after
+// a reboot, as are their processes.
+const registryDir = "/run/trellis"
+
+// state is what a landscape remembers between runs.
+type state struct {
+	// Name of the landscape.
+	Name string `json:"name"`
+	// Dir is its state folder.
+	Dir string `json:"dir"`
+	// Loopback is the host's address for it.
+	Loopback netip.Addr `json:"loopback"`
+	// KernelSettings are the machine's values before the landscape was started.
+	KernelSettings map[string]string `json:"kernelSettings,omitempty"`
+}
+
+// running says whether the landscape's node runs.
+func (s state) running() bool {
+	_, ok := node.Running(filepath.Join(s.Dir, "node"))
+	return ok
+}
+
+func recordPath(name string) string { return filepath.Join(registryDir, name+".json") }
+
+// recorded returns the landscapes that were started since the machine booted, by name.
+func recorded() ([]state, error) {
+	entries, err := os.ReadDir(registryDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record of landscapes: %w", err)
+	}
+	var all []state
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".json" {
+			continue
+		}
+		s, err := readState(filepath.Join(registryDir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	return all, nil
+}
+
+func readState(path string) (state, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return state{}, fmt.Errorf("landscape state: %w", err)
+	}
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return state{}, fmt.Errorf("landscape state %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// state reads what the landscape remembers; ok is false when it was never started.
+func (l *Landscape) state() (s state, ok bool, err error) {
+	s, err = readState(l.path("state.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, false, nil
+	}
+	return s, err == nil, err
+}
+
+// register remembers the landscape in its folder and in the machine's record, and gives it a loopback address. It fails
+// when another clone runs a landscape of the same name.
+func (l *Landscape) register() (state, error) {
+	others, err := l.others()
+	if err != nil {
+		return state{}, err
+	}
+	s, known, err := l.state()
+	if err != nil {
+		return state{}, err
+	}
+	if !known {
+		s = state{Name: l.Name, Dir: l.StateDir(), KernelSettings: readKernelSettings()}
+	}
+	s.Dir = l.StateDir()
+	if !s.running() {
+		if s.Loopback, err = allocate(l.Name, s.Loopback, taken(others), bindable); err != nil {
+			return state{}, err
+		}
+	}
+	return s, save(s)
+}
+
+// others returns the landscapes of the machine except this one.
+func (l *Landscape) others() ([]state, error) {
+	all, err := recorded()
+	if err != nil {
+		return nil, err
+	}
+	var others []state
+	for _, s := range all {
+		if s.Name != l.Name {
+			others = append(others, s)
+			continue
+		}
+		if s.Dir != l.StateDir() && s.running() {
+			return nil, fmt.Errorf("landscape %q runs already, from %s: end it with `make down`, or choose another name (make up NAME=…)", l.Name, s.Dir)
+		}
+	}
+	return others, nil
+}
+
+func save(s state) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("landscape state: %w", err)
+	}
+	for _, path := range []string{filepath.Join(s.Dir, "state.json"), recordPath(s.Name)} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("landscape state: %w", err)
+		}
+		if err := replaceFile(path, data, 0o644); err != nil {
+			return fmt.Errorf("landscape state: %w", err)
+		}
+	}
+	return nil
+}
+
+// replaceFile writes a file so that a reader sees the old or the new content, and leaves it alone when nothing changes.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
+		return os.Chmod(path, mode)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	temporary := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := os.WriteFile(temporary, data, mode); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}

@@ -1,0 +1,148 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// UpOptions change what `up` does.
+type UpOptions struct {
+	// Phases limits the run to these phases; empty means all.
+	Phases []string
+	// KubernetesVersions are built in addition to the default one.
+	KubernetesVersions []string
+	// NoBuild takes what has been built before.
+	NoBuild bool
+}
+
+// phase is one part of bringing up a landscape. It can be run again at any time and then only does what is missing.
+type phase struct {
+	// name is what --phase takes.
+	name  string
+	title string
+	run   func(context.Context, *run) error
+	// lookAt says where to look when the phase fails: commands or files.
+	lookAt []string
+	// timeout bounds the phase.
+	timeout time.Duration
+}
+
+// run is one call of `up`.
+type run struct {
+	*Landscape
+	UpOptions
+	*Progress
+	state state
+	// clusters are the connections to API servers that phases share.
+	clusters clusters
+}
+
+func (l *Landscape) phases() []phase {
+	pods := fmt.Sprintf("bin/kubectl --kubeconfig %s get pods -A", l.RuntimeKubeconfig())
+	kubelet := l.logDir() + "/kubelet.log"
+	return []phase{
+		{name: "host", title: "Check this machine", run: checkHostPhase, timeout: time.Minute},
+		{name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()}, timeout: time.Hour},
+		{name: "node", title: "Start the node", run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"}, timeout: 2 * time.Minute},
+		{name: "runtime", title: "Runtime cluster", run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"}, timeout: 5 * time.Minute},
+		{name: "system", title: "DNS of the runtime cluster", run: systemPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
+	}
+}
+
+// PhaseNames returns what UpOptions.Phases may hold, in the order of running.
+func PhaseNames() []string {
+	var names []string
+	for _, p := range (&Landscape{}).phases() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Up brings the landscape up, or goes on where an earlier run stopped.
+func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progress) error {
+	start := time.Now()
+	for _, name := range options.Phases {
+		if !slices.Contains(PhaseNames(), name) {
+			return fmt.Errorf("there is no phase %q; the phases are %s", name, strings.Join(PhaseNames(), ", "))
+		}
+	}
+	closeLog, err := l.openLog(progress)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	r := &run{Landscape: l, UpOptions: options, Progress: progress}
+	for _, p := range l.phases() {
+		if len(options.Phases) > 0 && !slices.Contains(options.Phases, p.name) && p.name != "host" {
+			continue
+		}
+		if err := r.runPhase(ctx, p); err != nil {
+			return err
+		}
+	}
+	_ = start
+	return nil
+}
+
+// runPhase runs one phase; its error says what to look at and how to go on.
+func (r *run) runPhase(ctx context.Context, p phase) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	r.begin(p.title)
+	err := p.run(ctx, r)
+	r.end(err)
+	if err == nil {
+		return nil
+	}
+	r.note("%v", err)
+	message := fmt.Sprintf("%s: %v", p.title, err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		message += fmt.Sprintf("\n(given up after %s)", p.timeout)
+	}
+	if len(p.lookAt) > 0 {
+		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
+	}
+	return errors.New(message + "\n\n`make up` goes on from here, `make down` removes everything.")
+}
+
+// openLog sends the details of the run, and what libraries log, to the landscape's log.
+func (l *Landscape) openLog(progress *Progress) (closeLog func(), err error) {
+	if err := os.MkdirAll(l.StateDir(), 0o755); err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	file, err := os.OpenFile(l.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	progress.logTo(file)
+	klog.LogToStderr(false)
+	klog.SetOutput(progress)
+	ctrl.SetLogger(klog.Background())
+	return func() {
+		klog.Flush()
+		progress.logTo(discard{})
+		file.Close()
+	}, nil
+}
+
+type discard struct{}
+
+func (discard) Write(data []byte) (int, error) { return len(data), nil }
+
+func checkHostPhase(_ context.Context, r *run) (err error) {
+	if err := r.checkHost(); err != nil {
+		return err
+	}
+	r.state, err = r.register()
+	return err
+}
+
+func nodePhase(ctx context.Context, r *run) error { return r.startNode(ctx, r.state) }
