@@ -33,6 +33,9 @@ type Backend struct {
 
 // Lookup finds the backend of a host name in lower case. Exact names win over wildcards, longer wildcards over shorter.
 func (r Routes) Lookup(host string) (Backend, bool) {
+	if strings.HasPrefix(host, ".") {
+		return Backend{}, false // no host name, but it could hit the key of a wildcard
+	}
 	if backend, ok := r.hosts[host]; ok {
 		return backend, true
 	}
@@ -41,7 +44,7 @@ func (r Routes) Lookup(host string) (Backend, bool) {
 		if dot < 0 {
 			return Backend{}, false
 		}
-		if backend, ok := r.hosts[rest[dot:]]; ok && dot > 0 {
+		if backend, ok := r.hosts[rest[dot:]]; ok {
 			return backend, true
 		}
 		rest = rest[dot+1:]
