@@ -1,0 +1,36 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// profileOf reads the cloud profile that a shoot refers to. Of a namespaced one it is the merged result.
+func profileOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfileSpec, error) {
+	reference := shoot.Spec.CloudProfile
+	if reference == nil {
+		return nil, nil
+	}
+	if reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
+		profile, err := get[*corev1beta1.NamespacedCloudProfile](ctx, reader, corev1beta1.Resource("namespacedcloudprofiles"), shoot.Namespace, reference.Name)
+		if err != nil {
+			return nil, err
+		}
+		if profile.Status.CloudProfileSpec == nil {
+			return nil, fmt.Errorf("namespaced cloud profile %s/%s has not been merged with its parent yet: try again in a moment", shoot.Namespace, reference.Name)
+		}
+		return profile.Status.CloudProfileSpec, nil
+	}
+	profile, err := get[*corev1beta1.CloudProfile](ctx, reader, corev1beta1.Resource("cloudprofiles"), "", reference.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &profile.Spec, nil
+}
+
+// isMissing tells an object that does not exist from an error.
+func isMissing(err error) bool { return apierrors.IsNotFound(err) }

@@ -1,0 +1,28 @@
+package admission
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// projectOf finds the project of a namespace; nil when the namespace belongs to none.
+func projectOf(ctx context.Context, reader Reader, namespace string) (*corev1beta1.Project, error) {
+	projects, err := list[*corev1beta1.Project](ctx, reader, corev1beta1.Resource("projects"), "", fields.OneTermEqualSelector("spec.namespace", namespace))
+	if err != nil || len(projects) == 0 {
+		return nil, err
+	}
+	return projects[0], nil
+}
+
+func setAnnotation(object metav1.Object, key, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}

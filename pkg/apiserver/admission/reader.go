@@ -1,0 +1,108 @@
+// Package admission decides about writes that need to look beyond the object itself: at the user, at the cloud profile
+// a shoot refers to, at who still uses an object that is to be deleted.
+//
+// Each plugin is small and registered by name (see Register). Plugins read other objects through a Reader straight from
+// the server's own storage, so there are no informers to wait for and no stale answers.
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// Reader reads what the server has stored.
+type Reader interface {
+	// Get returns the object, or an API error with reason NotFound. Namespace is empty for objects of the garden.
+	Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error)
+	// List returns a list of the selected objects. An empty namespace selects all namespaces.
+	List(ctx context.Context, resource schema.GroupResource, namespace string, selector fields.Selector) (runtime.Object, error)
+}
+
+// Dependencies is what plugins may ask for.
+type Dependencies struct {
+	Reader     Reader
+	Authorizer authorizer.Authorizer
+	// SecretExists tells whether the garden holds a Secret.
+	SecretExists func(ctx context.Context, namespace, name string) (bool, error)
+}
+
+// wantsDependencies is implemented by plugins that look beyond the object.
+type wantsDependencies interface{ SetDependencies(*Dependencies) }
+
+// initializer hands the dependencies to plugins when the chain is built.
+type initializer struct{ dependencies *Dependencies }
+
+// NewInitializer returns what completes the plugins of this package. The dependencies may be filled in afterwards, until
+// the server starts to serve.
+func NewInitializer(dependencies *Dependencies) admission.PluginInitializer {
+	return initializer{dependencies}
+}
+
+// Initialize implements admission.PluginInitializer.
+func (i initializer) Initialize(plugin admission.Interface) {
+	if wants, ok := plugin.(wantsDependencies); ok {
+		wants.SetDependencies(i.dependencies)
+	}
+}
+
+// dependent is embedded by plugins that look beyond the object.
+type dependent struct{ *Dependencies }
+
+// SetDependencies implements wantsDependencies.
+func (d *dependent) SetDependencies(dependencies *Dependencies) { d.Dependencies = dependencies }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (d *dependent) ValidateInitialization() error {
+	if d.Dependencies == nil {
+		return fmt.Errorf("plugin has not been initialised")
+	}
+	return nil
+}
+
+// get reads an object of a known type.
+func get[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource, namespace, name string) (T, error) {
+	var none T
+	obj, err := reader.Get(ctx, resource, namespace, name)
+	if err != nil {
+		return none, err
+	}
+	typed, ok := obj.(T)
+	if !ok {
+		return none, fmt.Errorf("%s %s/%s is stored as %T", resource, namespace, name, obj)
+	}
+	return typed, nil
+}
+
+// list reads objects of a known type.
+func list[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource, namespace string, selector fields.Selector) ([]T, error) {
+	objects, err := reader.List(ctx, resource, namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	var items []T
+	err = meta.EachListItem(objects, func(obj runtime.Object) error {
+		typed, ok := obj.(T)
+		if !ok {
+			return fmt.Errorf("%s are stored as %T", resource, obj)
+		}
+		items = append(items, typed)
+		return nil
+	})
+	return items, err
+}
+
+// nameOf returns the name of an object for messages: with its namespace where it has one.
+func nameOf(obj metav1.Object) string {
+	if obj.GetNamespace() == "" {
+		return obj.GetName()
+	}
+	return obj.GetNamespace() + "/" + obj.GetName()
+}

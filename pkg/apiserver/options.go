@@ -1,0 +1,147 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/kubernetes"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
+)
+
+const (
+	// etcdPrefix is where all objects of this server lie in etcd. It shares the garden's etcd with kube-apiserver.
+	etcdPrefix = "/registry-gardener"
+	// defaultPort is where the server listens. It needs no privilege.
+	defaultPort = 8443
+)
+
+// identityPattern is what gardenctl accepts as the identity of a garden.
+var identityPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_-]*[a-zA-Z0-9])?$`)
+
+// Options are the flags of garden-apiserver.
+type Options struct {
+	Recommended *genericoptions.RecommendedOptions
+	// ClusterIdentity names the garden. It is published in ConfigMap kube-system/cluster-identity.
+	ClusterIdentity string
+	// AdminKubeconfigMaxExpiration and ViewerKubeconfigMaxExpiration cap the validity of issued kubeconfigs.
+	AdminKubeconfigMaxExpiration  time.Duration
+	ViewerKubeconfigMaxExpiration time.Duration
+}
+
+// NewOptions returns options with their defaults.
+func NewOptions() *Options {
+	codec := Codecs.LegacyCodec(corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion)
+	recommended := genericoptions.NewRecommendedOptions(etcdPrefix, codec)
+	recommended.SecureServing.BindPort = defaultPort
+	// kube-apiserver has already queued a request fairly before it passes it on.
+	recommended.Features.EnablePriorityAndFairness = false
+	recommended.Features.EnableProfiling = false
+	recommended.EgressSelector, recommended.Traces = nil, nil
+	gardenadmission.Register(recommended.Admission.Plugins)
+	recommended.Admission.RecommendedPluginOrder = gardenadmission.Order
+	recommended.Admission.DefaultOffPlugins = sets.New(gardenadmission.DefaultOff...)
+	return &Options{
+		Recommended:                   recommended,
+		AdminKubeconfigMaxExpiration:  24 * time.Hour,
+		ViewerKubeconfigMaxExpiration: 24 * time.Hour,
+	}
+}
+
+// AddFlags adds the flags to a set.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	o.Recommended.AddFlags(flags)
+	flags.StringVar(&o.ClusterIdentity, "cluster-identity", o.ClusterIdentity,
+		"Name of the garden, unique among the gardens its users know. Published in ConfigMap kube-system/cluster-identity.")
+	flags.DurationVar(&o.AdminKubeconfigMaxExpiration, "shoot-admin-kubeconfig-max-expiration", o.AdminKubeconfigMaxExpiration,
+		"Longest validity of an issued admin kubeconfig; longer requests are cut to it.")
+	flags.DurationVar(&o.ViewerKubeconfigMaxExpiration, "shoot-viewer-kubeconfig-max-expiration", o.ViewerKubeconfigMaxExpiration,
+		"Longest validity of an issued viewer kubeconfig; longer requests are cut to it.")
+}
+
+// Validate checks the flags.
+func (o *Options) Validate() error {
+	errs := o.Recommended.Validate()
+	if o.Recommended.CoreAPI.CoreAPIKubeconfigPath == "" {
+		errs = append(errs, errors.New("--kubeconfig is missing: the garden's kube-apiserver"))
+	}
+	if !identityPattern.MatchString(o.ClusterIdentity) {
+		errs = append(errs, fmt.Errorf("--cluster-identity %q: letters, digits, - and _ are allowed, and it must begin and end with a letter or digit", o.ClusterIdentity))
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// complete derives what was left open: all connections lead to the same kube-apiserver unless told otherwise.
+func (o *Options) complete() {
+	kubeconfig := o.Recommended.CoreAPI.CoreAPIKubeconfigPath
+	if o.Recommended.Authentication.RemoteKubeConfigFile == "" {
+		o.Recommended.Authentication.RemoteKubeConfigFile = kubeconfig
+	}
+	if o.Recommended.Authorization.RemoteKubeConfigFile == "" {
+		o.Recommended.Authorization.RemoteKubeConfigFile = kubeconfig
+	}
+}
+
+// Run serves until the context ends.
+func (o *Options) Run(ctx context.Context) error {
+	o.complete()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	server, err := o.newServer()
+	if err != nil {
+		return err
+	}
+	return server.GenericAPIServer.PrepareRun().RunWithContext(ctx)
+}
+
+func (o *Options) newServer() (*Server, error) {
+	dependencies := &gardenadmission.Dependencies{}
+	config, err := o.serverConfig(dependencies)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config.ClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("client of the garden's kube-apiserver: %w", err)
+	}
+	return newServer(config, client, dependencies, serverSettings{
+		clusterIdentity:  o.ClusterIdentity,
+		adminExpiration:  o.AdminKubeconfigMaxExpiration,
+		viewerExpiration: o.ViewerKubeconfigMaxExpiration,
+	})
+}
+
+func (o *Options) serverConfig(dependencies *gardenadmission.Dependencies) (*genericapiserver.RecommendedConfig, error) {
+	if err := o.Recommended.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
+		return nil, fmt.Errorf("serving certificate: %w", err)
+	}
+	config := genericapiserver.NewRecommendedConfig(Codecs)
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	namer := apiopenapi.NewDefinitionNamer(wireScheme)
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIConfig.Info.Title = "Trellis"
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIV3Config.Info.Title = "Trellis"
+	o.Recommended.ExtraAdmissionInitializers = func(*genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {
+		return []admission.PluginInitializer{gardenadmission.NewInitializer(dependencies)}, nil
+	}
+	if err := o.Recommended.ApplyTo(config); err != nil {
+		return nil, err
+	}
+	return config, nil
+}

@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+)
+
+func secretBindings() Served {
+	return &Kind[*corev1beta1.SecretBinding]{
+		Version: corev1beta1.SchemeGroupVersion, Plural: "secretbindings", Singular: "secretbinding", Namespaced: true,
+		ShortNames: []string{"sb"},
+		New:        func() *corev1beta1.SecretBinding { return &corev1beta1.SecretBinding{} },
+		NewList:    func() runtime.Object { return &corev1beta1.SecretBindingList{} },
+		Columns: []Column[*corev1beta1.SecretBinding]{
+			{Name: "Secret", Description: "The secret with the credentials.", Cell: func(b *corev1beta1.SecretBinding) any {
+				return b.SecretRef.Namespace + "/" + b.SecretRef.Name
+			}},
+			{Name: "Provider", Description: "The provider that the credentials are for.", Cell: func(b *corev1beta1.SecretBinding) any {
+				if b.Provider == nil {
+					return none
+				}
+				return b.Provider.Type
+			}},
+		},
+		Validate:       corev1beta1.ValidateSecretBinding,
+		ValidateUpdate: corev1beta1.ValidateSecretBindingUpdate,
+	}
+}
+
+func credentialsBindings() Served {
+	return &Kind[*securityv1alpha1.CredentialsBinding]{
+		Version: securityv1alpha1.SchemeGroupVersion, Plural: "credentialsbindings", Singular: "credentialsbinding", Namespaced: true,
+		ShortNames: []string{"cb"},
+		New:        func() *securityv1alpha1.CredentialsBinding { return &securityv1alpha1.CredentialsBinding{} },
+		NewList:    func() runtime.Object { return &securityv1alpha1.CredentialsBindingList{} },
+		Columns: []Column[*securityv1alpha1.CredentialsBinding]{
+			{Name: "Provider", Description: "The provider that the credentials are for.", Cell: func(b *securityv1alpha1.CredentialsBinding) any { return b.Provider.Type }},
+			{Name: "APIVersion", Description: "The API version of the credentials.", Cell: func(b *securityv1alpha1.CredentialsBinding) any { return b.CredentialsRef.APIVersion }},
+			{Name: "Kind", Description: "The kind of the credentials.", Cell: func(b *securityv1alpha1.CredentialsBinding) any { return b.CredentialsRef.Kind }},
+			{Name: "Credentials", Description: "The credentials.", Cell: func(b *securityv1alpha1.CredentialsBinding) any {
+				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
+			}},
+		},
+		Validate:       securityv1alpha1.ValidateCredentialsBinding,
+		ValidateUpdate: securityv1alpha1.ValidateCredentialsBindingUpdate,
+	}
+}
+
+func workloadIdentities() Served {
+	return &Kind[*securityv1alpha1.WorkloadIdentity]{
+		Version: securityv1alpha1.SchemeGroupVersion, Plural: "workloadidentities", Singular: "workloadidentity", Namespaced: true,
+		ShortNames: []string{"wi"},
+		New:        func() *securityv1alpha1.WorkloadIdentity { return &securityv1alpha1.WorkloadIdentity{} },
+		NewList:    func() runtime.Object { return &securityv1alpha1.WorkloadIdentityList{} },
+		Spec:       func(w *securityv1alpha1.WorkloadIdentity) any { return w.Spec },
+		// The subject is a function of the object's name and UID; nobody else may set it.
+		Canonicalize: func(w *securityv1alpha1.WorkloadIdentity) {
+			w.Status.Sub = "gardener.cloud:workloadidentity:" + w.Namespace + ":" + w.Name + ":" + string(w.UID)
+		},
+		Columns: []Column[*securityv1alpha1.WorkloadIdentity]{
+			{Name: "Sub", Description: "The subject of issued tokens.", Cell: func(w *securityv1alpha1.WorkloadIdentity) any { return w.Status.Sub }},
+			{Name: "Type", Description: "The system that accepts the tokens.", Cell: func(w *securityv1alpha1.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
+		},
+		Validate:       securityv1alpha1.ValidateWorkloadIdentity,
+		ValidateUpdate: securityv1alpha1.ValidateWorkloadIdentityUpdate,
+	}
+}

@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func controllerRegistrations() Served {
+	return &Kind[*corev1beta1.ControllerRegistration]{
+		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerregistrations", Singular: "controllerregistration",
+		ShortNames: []string{"ctrlreg"},
+		New:        func() *corev1beta1.ControllerRegistration { return &corev1beta1.ControllerRegistration{} },
+		NewList:    func() runtime.Object { return &corev1beta1.ControllerRegistrationList{} },
+		Spec:       func(r *corev1beta1.ControllerRegistration) any { return r.Spec },
+		Columns: []Column[*corev1beta1.ControllerRegistration]{
+			{Name: "Resources", Description: "What the extension takes care of.", Cell: func(r *corev1beta1.ControllerRegistration) any {
+				var resources []string
+				for _, resource := range r.Spec.Resources {
+					resources = append(resources, resource.Kind+"/"+resource.Type)
+				}
+				return strings.Join(resources, ", ")
+			}},
+		},
+		Validate:       corev1beta1.ValidateControllerRegistration,
+		ValidateUpdate: corev1beta1.ValidateControllerRegistrationUpdate,
+	}
+}
+
+func controllerDeployments() Served {
+	return &Kind[*corev1beta1.ControllerDeployment]{
+		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerdeployments", Singular: "controllerdeployment",
+		ShortNames: []string{"ctrldeploy"},
+		New:        func() *corev1beta1.ControllerDeployment { return &corev1beta1.ControllerDeployment{} },
+		NewList:    func() runtime.Object { return &corev1beta1.ControllerDeploymentList{} },
+		Spec: func(d *corev1beta1.ControllerDeployment) any {
+			return []any{d.Type, d.ProviderConfig, d.InjectGardenKubeconfig}
+		},
+		Columns: []Column[*corev1beta1.ControllerDeployment]{
+			{Name: "Type", Description: "How the extension is deployed.", Cell: func(d *corev1beta1.ControllerDeployment) any { return d.Type }},
+		},
+		Validate:       corev1beta1.ValidateControllerDeployment,
+		ValidateUpdate: corev1beta1.ValidateControllerDeploymentUpdate,
+	}
+}
+
+func controllerInstallations() Served {
+	type installation = *corev1beta1.ControllerInstallation
+	condition := func(name corev1beta1.ConditionType) func(installation) any {
+		return func(i installation) any { return conditionCell(i.Status.Conditions, name) }
+	}
+	return &Kind[installation]{
+		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerinstallations", Singular: "controllerinstallation",
+		ShortNames: []string{"ctrlinst"},
+		New:        func() installation { return &corev1beta1.ControllerInstallation{} },
+		NewList:    func() runtime.Object { return &corev1beta1.ControllerInstallationList{} },
+		Spec:       func(i installation) any { return i.Spec },
+		CopySpec:   func(to, from installation) { to.Spec = from.Spec },
+		CopyStatus: func(to, from installation) { to.Status = from.Status },
+		Columns: []Column[installation]{
+			{Name: "Registration", Description: "The extension.", Cell: func(i installation) any { return i.Spec.RegistrationRef.Name }},
+			{Name: "Cluster", Description: "The seed or shoot in which it is installed.", Cell: func(i installation) any {
+				return refName(i.Spec.SeedRef) + refName(i.Spec.ShootRef)
+			}},
+			{Name: "Valid", Description: "Whether the deployment can be rendered.", Cell: condition("Valid")},
+			{Name: "Installed", Description: "Whether the deployment is applied.", Cell: condition("Installed")},
+			{Name: "Healthy", Description: "Whether what was deployed is healthy.", Cell: condition("Healthy")},
+			{Name: "Progressing", Description: "Whether what was deployed is being rolled out.", Cell: condition("Progressing")},
+		},
+		Fields: map[string]func(installation) string{
+			"spec.registrationRef.name": func(i installation) string { return i.Spec.RegistrationRef.Name },
+			"spec.seedRef.name":         func(i installation) string { return refName(i.Spec.SeedRef) },
+			"spec.shootRef.name":        func(i installation) string { return refName(i.Spec.ShootRef) },
+			"spec.shootRef.namespace":   func(i installation) string { return refNamespace(i.Spec.ShootRef) },
+		},
+		Index:          "spec.seedRef.name",
+		Validate:       corev1beta1.ValidateControllerInstallation,
+		ValidateUpdate: corev1beta1.ValidateControllerInstallationUpdate,
+	}
+}
+
+func refName(reference *corev1.ObjectReference) string {
+	if reference == nil {
+		return ""
+	}
+	return reference.Name
+}
+
+func refNamespace(reference *corev1.ObjectReference) string {
+	if reference == nil {
+		return ""
+	}
+	return reference.Namespace
+}

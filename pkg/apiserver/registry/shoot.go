@@ -1,0 +1,133 @@
+package registry
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func shoots() Served {
+	return &Kind[*corev1beta1.Shoot]{
+		Version: corev1beta1.SchemeGroupVersion, Plural: "shoots", Singular: "shoot", Namespaced: true,
+		Categories: []string{"all"},
+		New:        func() *corev1beta1.Shoot { return &corev1beta1.Shoot{} },
+		NewList:    func() runtime.Object { return &corev1beta1.ShootList{} },
+		Spec:       func(s *corev1beta1.Shoot) any { return s.Spec },
+		CopySpec:   func(to, from *corev1beta1.Shoot) { to.Spec = from.Spec },
+		CopyStatus: func(to, from *corev1beta1.Shoot) { to.Status = from.Status },
+		Columns:    shootColumns(),
+		Fields: map[string]func(*corev1beta1.Shoot) string{
+			"spec.seedName":          func(s *corev1beta1.Shoot) string { return ptr.Deref(s.Spec.SeedName, "") },
+			"status.seedName":        func(s *corev1beta1.Shoot) string { return ptr.Deref(s.Status.SeedName, "") },
+			"spec.cloudProfileName":  func(s *corev1beta1.Shoot) string { return ptr.Deref(s.Spec.CloudProfileName, "") },
+			"spec.cloudProfile.name": func(s *corev1beta1.Shoot) string { return profileReference(s).Name },
+			"spec.cloudProfile.kind": func(s *corev1beta1.Shoot) string { return profileReference(s).Kind },
+		},
+		Index:                  "spec.seedName",
+		PrepareForUpdate:       func(_ context.Context, shoot, _ *corev1beta1.Shoot) { prepareShoot(shoot) },
+		PrepareForStatusUpdate: prepareShootStatus,
+		NeedsNewGeneration:     shootNeedsNewGeneration,
+		Canonicalize:           canonicalizeShoot,
+		Validate:               corev1beta1.ValidateShoot,
+		ValidateUpdate:         corev1beta1.ValidateShootUpdate,
+		ValidateStatusUpdate:   corev1beta1.ValidateShootStatusUpdate,
+		Subresources: map[string]Subresource[*corev1beta1.Shoot]{
+			"binding": {Restrict: restrictToBinding, Validate: corev1beta1.ValidateShootBindingUpdate},
+		},
+	}
+}
+
+func shootColumns() []Column[*corev1beta1.Shoot] {
+	condition := func(name corev1beta1.ConditionType) func(*corev1beta1.Shoot) any {
+		return func(s *corev1beta1.Shoot) any { return conditionCell(s.Status.Conditions, name) }
+	}
+	return []Column[*corev1beta1.Shoot]{
+		{Name: "CloudProfile", Description: "The cloud profile.", Cell: cloudProfileCell},
+		{Name: "Provider", Description: "The provider of the workers.", Cell: func(s *corev1beta1.Shoot) any { return s.Spec.Provider.Type }},
+		{Name: "Region", Description: "The region.", Cell: func(s *corev1beta1.Shoot) any { return s.Spec.Region }},
+		{Name: "Seed", Description: "The seed that hosts the control plane.", Wide: true, Cell: func(s *corev1beta1.Shoot) any { return orElse(s.Spec.SeedName, none) }},
+		{Name: "K8S Version", Description: "The Kubernetes version.", Cell: func(s *corev1beta1.Shoot) any { return s.Spec.Kubernetes.Version }},
+		{Name: "Hibernation", Description: "Whether the cluster sleeps.", Cell: hibernationCell},
+		{Name: "Last Operation", Description: "What is being done, or was done last.", Cell: func(s *corev1beta1.Shoot) any { return operationCell(s.Status.LastOperation) }},
+		{Name: "Status", Description: "The health of the cluster.", Cell: func(s *corev1beta1.Shoot) any {
+			return orElse(ptr.To(s.Labels[corev1beta1.LabelShootStatus]), pending)
+		}},
+		{Name: "Purpose", Description: "The purpose.", Wide: true, Cell: func(s *corev1beta1.Shoot) any { return string(ptr.Deref(s.Spec.Purpose, "")) }},
+		{Name: "Gardener Version", Description: "The version of the gardenlet that reconciled the shoot last.", Wide: true, Cell: func(s *corev1beta1.Shoot) any { return s.Status.Gardener.Version }},
+		{Name: "APIServer", Description: "Whether the API server answers.", Wide: true, Cell: condition("APIServerAvailable")},
+		{Name: "Control", Description: "Whether the control plane is healthy.", Wide: true, Cell: condition("ControlPlaneHealthy")},
+		{Name: "Observability", Description: "Whether monitoring and logging are healthy.", Wide: true, Cell: condition("ObservabilityComponentsHealthy")},
+		{Name: "Nodes", Description: "Whether every node is ready.", Wide: true, Cell: condition("EveryNodeReady")},
+		{Name: "System", Description: "Whether the system components are healthy.", Wide: true, Cell: condition("SystemComponentsHealthy")},
+	}
+}
+
+// profileReference returns the cloud profile of a shoot, in whichever form it is given.
+func profileReference(shoot *corev1beta1.Shoot) corev1beta1.CloudProfileReference {
+	if shoot.Spec.CloudProfile != nil {
+		return *shoot.Spec.CloudProfile
+	}
+	if shoot.Spec.CloudProfileName != nil {
+		return corev1beta1.CloudProfileReference{Kind: corev1beta1.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName}
+	}
+	return corev1beta1.CloudProfileReference{}
+}
+
+func cloudProfileCell(shoot *corev1beta1.Shoot) any {
+	reference := profileReference(shoot)
+	switch {
+	case reference.Name == "":
+		return none
+	case reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile:
+		return shoot.Namespace + "/" + reference.Name
+	}
+	return reference.Name
+}
+
+// prepareShoot tidies the requested operations.
+func prepareShoot(shoot *corev1beta1.Shoot) {
+	for _, annotation := range []string{corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation} {
+		if value, ok := shoot.Annotations[annotation]; ok {
+			shoot.Annotations[annotation] = strings.Join(operations(value), ";")
+		}
+	}
+}
+
+// restrictToBinding keeps everything but the seed.
+func restrictToBinding(shoot, old *corev1beta1.Shoot) {
+	seed := shoot.Spec.SeedName
+	annotations, labels := shoot.Annotations, shoot.Labels
+	shoot.Spec = *old.Spec.DeepCopy()
+	shoot.Status = *old.Status.DeepCopy()
+	shoot.Annotations, shoot.Labels = annotations, labels
+	shoot.Spec.SeedName = seed
+	if last := old.Status.LastOperation; old.Spec.SeedName == nil && seed != nil && last != nil &&
+		last.Type == corev1beta1.LastOperationTypeCreate && last.State == corev1beta1.LastOperationStatePending {
+		shoot.Status.LastOperation = nil
+	}
+}
+
+// canonicalizeShoot keeps labels that follow from the shoot.
+func canonicalizeShoot(shoot *corev1beta1.Shoot) {
+	wanted := map[string]bool{}
+	for _, seed := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
+		if seed != nil && *seed != "" {
+			wanted[corev1beta1.LabelPrefixSeedName+*seed] = true
+		}
+	}
+	for label := range shoot.Labels {
+		if strings.HasPrefix(label, corev1beta1.LabelPrefixSeedName) && !wanted[label] {
+			delete(shoot.Labels, label)
+		}
+	}
+	if len(wanted) > 0 && shoot.Labels == nil {
+		shoot.Labels = map[string]string{}
+	}
+	for label := range wanted {
+		shoot.Labels[label] = "true"
+	}
+}

@@ -1,0 +1,125 @@
+package registry
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func shootWith(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: "member1", Namespace: "garden-demo", Generation: 3, Annotations: map[string]string{}}}
+	shoot.Spec.Region = "here"
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	if change != nil {
+		change(shoot)
+	}
+	return shoot
+}
+
+func TestShootNeedsNewGeneration(t *testing.T) {
+	operation := func(value string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) { s.Annotations[corev1beta1.GardenerOperation] = value }
+	}
+	confined := func(s *corev1beta1.Shoot) {
+		s.Spec.Maintenance = &corev1beta1.Maintenance{ConfineSpecUpdateRollout: ptr.To(true)}
+	}
+	failed := func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateFailed }
+	both := func(changes ...func(*corev1beta1.Shoot)) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) {
+			for _, change := range changes {
+				change(s)
+			}
+		}
+	}
+	tests := map[string]struct {
+		old, updated   func(*corev1beta1.Shoot)
+		want           bool
+		wantAnnotation string
+	}{
+		"nothing changed": {},
+		"spec changed":    {updated: func(s *corev1beta1.Shoot) { s.Spec.Region = "there" }, want: true},
+		"label changed":   {updated: func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"} }},
+		"spec changed, confined to the maintenance window": {
+			old: confined, updated: both(confined, func(s *corev1beta1.Shoot) { s.Spec.Region = "there" }),
+		},
+		"hibernated, confined to the maintenance window": {
+			old: confined, updated: both(confined, func(s *corev1beta1.Shoot) { s.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }), want: true,
+		},
+		"assigned to a seed, confined to the maintenance window": {
+			old: confined, updated: both(confined, func(s *corev1beta1.Shoot) { s.Spec.SeedName = ptr.To("a") }), want: true,
+		},
+		"reconcile requested":              {updated: operation("reconcile"), want: true},
+		"reconcile requested among others": {updated: operation("maintain;reconcile"), want: true, wantAnnotation: "maintain"},
+		"reconcile before the first reconciliation": {
+			old:     func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil },
+			updated: operation("reconcile"), wantAnnotation: "reconcile",
+		},
+		"retry of a failed shoot":           {old: failed, updated: both(failed, operation("retry")), want: true},
+		"reconcile of a failed shoot waits": {old: failed, updated: both(failed, operation("reconcile")), wantAnnotation: "reconcile"},
+		"retry of a shoot that is well":     {updated: operation("retry"), wantAnnotation: "retry"},
+		"rotation requested":                {updated: operation("rotate-ca-start"), want: true, wantAnnotation: "rotate-ca-start"},
+		"rotation still there":              {old: operation("rotate-ca-start"), updated: operation("rotate-ca-start"), wantAnnotation: "rotate-ca-start"},
+		"in-place update forced":            {updated: operation("force-in-place-update"), wantAnnotation: "force-in-place-update"},
+		"force deletion":                    {updated: func(s *corev1beta1.Shoot) { s.Annotations[corev1beta1.AnnotationConfirmationForceDeletion] = "true" }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old, updated := shootWith(test.old), shootWith(test.updated)
+			if got := shootNeedsNewGeneration(updated, old); got != test.want {
+				t.Errorf("new generation = %v, want %v", got, test.want)
+			}
+			if got := updated.Annotations[corev1beta1.GardenerOperation]; got != test.wantAnnotation {
+				t.Errorf("operation annotation = %q, want %q", got, test.wantAnnotation)
+			}
+		})
+	}
+}
+
+func TestPrepareShootTidiesOperations(t *testing.T) {
+	shoot := shootWith(func(s *corev1beta1.Shoot) {
+		s.Annotations[corev1beta1.GardenerOperation] = " rotate-ca-start; ;reconcile;rotate-ca-start"
+	})
+	prepareShoot(shoot)
+	if got, want := shoot.Annotations[corev1beta1.GardenerOperation], "rotate-ca-start;reconcile"; got != want {
+		t.Errorf("operation annotation = %q, want %q", got, want)
+	}
+}
+
+func TestRestrictToBindingTakesOnlyTheSeed(t *testing.T) {
+	old := shootWith(func(s *corev1beta1.Shoot) {
+		s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStatePending}
+	})
+	bound := shootWith(func(s *corev1beta1.Shoot) {
+		s.Spec.Region, s.Spec.SeedName, s.Status.TechnicalID = "there", ptr.To("a"), "other"
+	})
+	restrictToBinding(bound, old)
+	if bound.Spec.Region != "here" || bound.Status.TechnicalID != "" {
+		t.Errorf("binding changed more than the seed: %+v", bound)
+	}
+	if ptr.Deref(bound.Spec.SeedName, "") != "a" {
+		t.Errorf("seed = %v, want a", bound.Spec.SeedName)
+	}
+	if bound.Status.LastOperation != nil {
+		t.Error("the pending operation is still there")
+	}
+}
+
+func TestCanonicalizeShootKeepsSeedLabels(t *testing.T) {
+	shoot := shootWith(func(s *corev1beta1.Shoot) {
+		s.Labels = map[string]string{"mine": "yes", corev1beta1.LabelPrefixSeedName + "old": "true"}
+		s.Spec.SeedName, s.Status.SeedName = ptr.To("new"), ptr.To("current")
+	})
+	canonicalizeShoot(shoot)
+	want := map[string]string{"mine": "yes", corev1beta1.LabelPrefixSeedName + "new": "true", corev1beta1.LabelPrefixSeedName + "current": "true"}
+	if len(shoot.Labels) != len(want) {
+		t.Errorf("labels = %v, want %v", shoot.Labels, want)
+	}
+	for key, value := range want {
+		if shoot.Labels[key] != value {
+			t.Errorf("label %s = %q, want %q", key, shoot.Labels[key], value)
+		}
+	}
+}

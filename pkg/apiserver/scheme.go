@@ -1,0 +1,75 @@
+package apiserver
+
+import (
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+)
+
+// apisPackage is where our own types live. Only these have an internal form.
+const apisPackage = "github.com/trellis-garden/trellis/pkg/apis/"
+
+var (
+	// Scheme knows the kinds that the server serves. Each type is its own internal form, so nothing is ever converted:
+	// what a client sent, what admission sees and what etcd stores is one Go type.
+	Scheme = newScheme(true)
+	// wireScheme knows the same kinds without their internal forms. Published OpenAPI is named by it.
+	wireScheme = newScheme(false)
+
+	// Codecs encodes and decodes what Scheme knows.
+	Codecs = serializer.NewCodecFactory(Scheme)
+	// ParameterCodec decodes query parameters.
+	ParameterCodec = runtime.NewParameterCodec(Scheme)
+)
+
+func newScheme(withInternal bool) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1beta1.AddToScheme(scheme))
+	utilruntime.Must(securityv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(authenticationv1alpha1.AddToScheme(scheme))
+	for _, version := range []schema.GroupVersion{corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion} {
+		utilruntime.Must(scheme.SetVersionPriority(version))
+		if withInternal {
+			registerAsInternal(scheme, version)
+		}
+	}
+	v1 := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, v1)
+	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	return scheme
+}
+
+// registerAsInternal makes every type of a version its own internal form. The API machinery converts requests to the
+// internal version and answers from it; with one type for both, conversion only sets or clears the type's name.
+func registerAsInternal(scheme *runtime.Scheme, version schema.GroupVersion) {
+	internal := schema.GroupVersion{Group: version.Group, Version: runtime.APIVersionInternal}
+	for kind, goType := range scheme.KnownTypes(version) {
+		if strings.HasPrefix(goType.PkgPath(), apisPackage) {
+			scheme.AddKnownTypeWithName(internal.WithKind(kind), reflect.New(goType).Interface().(runtime.Object))
+		}
+	}
+}
+
+// jsonOnly offers JSON and YAML. Our types have no protobuf form, and a client that offers several media types must
+// not be answered in one that cannot be written.
+type jsonOnly struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (s jsonOnly) SupportedMediaTypes() []runtime.SerializerInfo {
+	var supported []runtime.SerializerInfo
+	for _, info := range s.NegotiatedSerializer.SupportedMediaTypes() {
+		if info.MediaType == runtime.ContentTypeJSON || info.MediaType == runtime.ContentTypeYAML {
+			supported = append(supported, info)
+		}
+	}
+	return supported
+}

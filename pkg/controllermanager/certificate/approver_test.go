@@ -1,0 +1,108 @@
+package certificate
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func TestSeedOf(t *testing.T) {
+	seedUser := corev1beta1.SeedUserNamePrefix + "local"
+	good := func() (*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec) {
+		return &x509.CertificateRequest{Subject: pkix.Name{CommonName: seedUser, Organization: []string{corev1beta1.SeedsGroup}}},
+			&certificatesv1.CertificateSigningRequestSpec{
+				Username: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers"},
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment},
+			}
+	}
+	tests := map[string]struct {
+		change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)
+		seed   string
+		says   string
+	}{
+		"bootstrap": {seed: "local"},
+		"renewal": {
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+				s.Username, s.Groups = seedUser, nil
+			},
+			seed: "local",
+		},
+		"of somebody else": {
+			change: func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+				r.Subject = pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}
+			},
+		},
+		"another seed's": {
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+				s.Username, s.Groups = corev1beta1.SeedUserNamePrefix+"other", nil
+			},
+			seed: "local", says: "may not request it",
+		},
+		"a bootstrap name without the group": {
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) { s.Groups = nil },
+			seed:   "local", says: "may not request it",
+		},
+		"one more organization": {
+			change: func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+				r.Subject.Organization = append(r.Subject.Organization, "system:masters")
+			},
+			seed: "local", says: "only gardener.cloud:system:seeds is allowed",
+		},
+		"the group without a seed's name": {
+			change: func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+				r.Subject.CommonName = "admin"
+			},
+			seed: "admin", says: "common name",
+		},
+		"a DNS name": {
+			change: func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+				r.DNSNames = []string{"a"}
+			},
+			seed: "local", says: "alternative names",
+		},
+		"a serving certificate": {
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+				s.Usages = append(s.Usages, certificatesv1.UsageServerAuth)
+			},
+			seed: "local", says: `usage "server auth" is not allowed`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			request, spec := good()
+			if test.change != nil {
+				test.change(request, spec)
+			}
+			spec.Request = encode(t, request)
+			seed, err := SeedOf(&certificatesv1.CertificateSigningRequest{Spec: *spec})
+			if seed != test.seed {
+				t.Errorf("seed = %q, want %q", seed, test.seed)
+			}
+			if (err == nil) != (test.says == "") || (err != nil && !strings.Contains(err.Error(), test.says)) {
+				t.Errorf("error = %v, want it to say %q", err, test.says)
+			}
+		})
+	}
+}
+
+func encode(t *testing.T, request *x509.CertificateRequest) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, request, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}

@@ -1,0 +1,136 @@
+package controllerinstallation
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func registration(name string, resources ...corev1beta1.ControllerResource) *corev1beta1.ControllerRegistration {
+	return &corev1beta1.ControllerRegistration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1beta1.ControllerRegistrationSpec{
+			Resources:  resources,
+			Deployment: &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: name}}},
+		},
+	}
+}
+
+func resource(kind, resourceType string) corev1beta1.ControllerResource {
+	return corev1beta1.ControllerResource{Kind: kind, Type: resourceType}
+}
+
+func withPolicy(r *corev1beta1.ControllerRegistration, policy corev1beta1.ControllerDeploymentPolicy) *corev1beta1.ControllerRegistration {
+	r.Spec.Deployment.Policy = &policy
+	return r
+}
+
+func workerShoot() *corev1beta1.Shoot {
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider = corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
+		Machine: corev1beta1.Machine{Image: &corev1beta1.ShootMachineImage{Name: "debian"}},
+		CRI:     &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}}},
+	}}}
+	shoot.Spec.Networking = &corev1beta1.Networking{Type: ptr.To("flannel")}
+	return shoot
+}
+
+func fleet(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider.Type = "local"
+	shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "federation"}}
+	for _, c := range change {
+		c(shoot)
+	}
+	return shoot
+}
+
+func TestRequired(t *testing.T) {
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"size": "big"}}}
+	seed.Spec.Provider.Type = "local"
+	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Type: "local"}
+	deleted := seed.DeepCopy()
+	deleted.DeletionTimestamp = &metav1.Time{}
+
+	flannel := registration("flannel", resource("Network", "flannel"))
+	debian := registration("debian", resource("OperatingSystemConfig", "debian"))
+	gvisor := registration("gvisor", resource("ContainerRuntime", "gvisor"))
+	provider := registration("provider", resource("Infrastructure", "local"), resource("Worker", "local"))
+	dns := registration("dns", resource("DNSRecord", "local"))
+	federation := registration("federation", resource("Extension", "federation"))
+	backup := registration("backup", resource("BackupBucket", "s3"))
+	automatic := registration("automatic", corev1beta1.ControllerResource{
+		Kind: "Extension", Type: "certs", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot},
+	})
+	onSeeds := registration("on-seeds", corev1beta1.ControllerResource{
+		Kind: "Extension", Type: "audit", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeSeed},
+	})
+	elsewhere := registration("elsewhere", resource("Network", "flannel"))
+	elsewhere.Spec.Deployment.SeedSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"size": "small"}}
+	leaving := registration("leaving", resource("Network", "flannel"))
+	leaving.DeletionTimestamp = &metav1.Time{}
+	undeployed := registration("undeployed", resource("Network", "flannel"))
+	undeployed.Spec.Deployment = nil
+	always := func(name string) *corev1beta1.ControllerRegistration {
+		return withPolicy(registration(name), corev1beta1.ControllerDeploymentPolicyAlways)
+	}
+	exceptEmpty := func(name string) *corev1beta1.ControllerRegistration {
+		return withPolicy(registration(name), corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots)
+	}
+
+	tests := map[string]struct {
+		situation Situation
+		want      []string
+	}{
+		"an empty seed needs its provider, its DNS and what is for seeds": {
+			Situation{Seed: seed, Registrations: []*corev1beta1.ControllerRegistration{flannel, provider, dns, onSeeds, automatic, always("always"), exceptEmpty("except")}},
+			[]string{"always", "dns", "on-seeds", "provider"},
+		},
+		"a shoot with workers": {
+			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{flannel, debian, gvisor, federation, automatic, exceptEmpty("except")}},
+			[]string{"automatic", "debian", "except", "flannel", "gvisor"},
+		},
+		"a fleet": {
+			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{fleet()}, Registrations: []*corev1beta1.ControllerRegistration{flannel, federation, automatic}},
+			[]string{"federation"},
+		},
+		"an extension that the only shoot disables": {
+			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{fleet(func(s *corev1beta1.Shoot) { s.Spec.Extensions[0].Disabled = ptr.To(true) })}, Registrations: []*corev1beta1.ControllerRegistration{federation}},
+			nil,
+		},
+		"backups": {
+			Situation{Seed: seed, BackupBuckets: []*corev1beta1.BackupBucket{{Spec: corev1beta1.BackupBucketSpec{Provider: corev1beta1.BackupBucketProvider{Type: "s3"}}}}, Registrations: []*corev1beta1.ControllerRegistration{backup}},
+			[]string{"backup"},
+		},
+		"for other seeds, being deleted, without deployment": {
+			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{elsewhere, leaving, undeployed}},
+			nil,
+		},
+		"a seed in deletion needs nothing once it is empty": {
+			Situation{Seed: deleted, Registrations: []*corev1beta1.ControllerRegistration{provider, always("always")}},
+			nil,
+		},
+		"a seed in deletion with shoots": {
+			Situation{Seed: deleted, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{flannel}},
+			[]string{"flannel"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := sets.List(Required(test.situation)); !slices.Equal(got, test.want) {
+				t.Errorf("required = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestInstallationNamesDiffer(t *testing.T) {
+	if InstallationName("a-b", "c") == InstallationName("a", "b-c") {
+		t.Error("two installations have the same name")
+	}
+}

@@ -1,0 +1,60 @@
+package seed
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func TestSilentGardenlet(t *testing.T) {
+	tests := map[string]struct {
+		registered, heartbeat time.Duration // ago; no heartbeat when zero
+		want                  corev1beta1.ConditionStatus
+		again                 time.Duration
+	}{
+		"heartbeat in time":                   {time.Hour, 10 * time.Second, corev1beta1.ConditionTrue, 30 * time.Second},
+		"heartbeat overdue":                   {time.Hour, time.Minute, corev1beta1.ConditionUnknown, 40 * time.Second},
+		"new, before the first heartbeat":     {5 * time.Second, 0, corev1beta1.ConditionTrue, 35 * time.Second},
+		"old, and never heard a heartbeat of": {time.Hour, 0, corev1beta1.ConditionUnknown, 40 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(now.Add(-test.registered))}}
+			seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue}}
+			objects := []client.Object{seed}
+			if test.heartbeat > 0 {
+				renewed := metav1.NewMicroTime(now.Add(-test.heartbeat))
+				objects = append(objects, &coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: LeaseNamespace, Name: "a"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed},
+				})
+			}
+			c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(objects...).WithStatusSubresource(seed).Build()
+			r := &Reconciler{Client: c, Leases: c, GracePeriod: DefaultGracePeriod, Now: func() time.Time { return now }}
+
+			result, err := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.RequeueAfter != test.again {
+				t.Errorf("looks again after %v, want %v", result.RequeueAfter, test.again)
+			}
+			if err := c.Get(context.Background(), client.ObjectKeyFromObject(seed), seed); err != nil {
+				t.Fatal(err)
+			}
+			if got := seed.Status.Conditions[0].Status; got != test.want {
+				t.Errorf("GardenletReady = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
