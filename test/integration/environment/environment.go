@@ -1,0 +1,379 @@
+// Package environment runs a real garden API for tests: an etcd in this process, a kube-apiserver beside it, and
+// garden-apiserver in this process, registered through the aggregation layer. Everything listens on loopback addresses
+// and keeps its files in one temporary folder.
+package environment
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/apiserver"
+	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+)
+
+const (
+	// binaryVariable names the Kubernetes binary that speaks as kube-apiserver when so called.
+	binaryVariable = "TRELLIS_KUBERNETES_BINARY"
+	startTimeout   = 90 * time.Second
+	pollInterval   = 50 * time.Millisecond
+	// ClusterIdentity is the name of the garden.
+	ClusterIdentity = "test"
+)
+
+// Environment is a running garden API.
+type Environment struct {
+	// Config reaches the garden as a member of system:masters.
+	Config *rest.Config
+	// Client uses Config, without a cache.
+	Client client.Client
+
+	folder string
+	pki    *pki
+	stops  []func()
+}
+
+// Main runs the tests of a package with one environment, and skips them where there is no Kubernetes binary.
+func Main(m *testing.M, environment **Environment) {
+	binary, err := kubernetesBinary()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "skipped:", err)
+		os.Exit(0)
+	}
+	os.Exit(run(m, binary, environment))
+}
+
+func run(m *testing.M, binary string, environment **Environment) int {
+	started, err := Start(context.Background(), binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the environment:", err)
+		return 1
+	}
+	defer started.Stop()
+	*environment = started
+	return m.Run()
+}
+
+// kubernetesBinary finds the binary: the one that the environment names, or bin/kubernetes of the repository.
+func kubernetesBinary() (string, error) {
+	if path := os.Getenv(binaryVariable); path != "" {
+		return path, nil
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			path := filepath.Join(folder, "bin", "kubernetes")
+			_, err := os.Stat(path)
+			return path, err
+		}
+	}
+	return "", fmt.Errorf("no repository around the working directory: set %s", binaryVariable)
+}
+
+// Start starts all processes and waits until the garden's API is served. The binary is a kube-apiserver when called
+// with that as its first argument. Stop has to be called when the returned error is nil.
+func Start(ctx context.Context, binary string) (*Environment, error) {
+	folder, err := os.MkdirTemp("", "garden-environment-")
+	if err != nil {
+		return nil, err
+	}
+	e := &Environment{folder: folder}
+	e.stops = append(e.stops, func() { _ = os.RemoveAll(folder) })
+	if err := e.start(ctx, binary); err != nil {
+		e.Stop()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Stop ends everything that Start began, the last first.
+func (e *Environment) Stop() {
+	for i := len(e.stops) - 1; i >= 0; i-- {
+		e.stops[i]()
+	}
+	e.stops = nil
+}
+
+func (e *Environment) start(ctx context.Context, binary string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var err error
+	if e.pki, err = newPKI(e.folder); err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	etcd, err := e.startEtcd(ctx)
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	if err := e.startKubeAPIServer(ctx, binary, etcd); err != nil {
+		return fmt.Errorf("kube-apiserver: %w", err)
+	}
+	if err := e.startGardenAPIServer(ctx, etcd); err != nil {
+		return fmt.Errorf("garden-apiserver: %w", err)
+	}
+	return nil
+}
+
+// startEtcd runs etcd in this process, without syncing to disk.
+func (e *Environment) startEtcd(ctx context.Context) (string, error) {
+	clientURL, err := freeURL("http")
+	if err != nil {
+		return "", err
+	}
+	peerURL, err := freeURL("http")
+	if err != nil {
+		return "", err
+	}
+	config := embed.NewConfig()
+	config.Dir = filepath.Join(e.folder, "etcd")
+	config.LogLevel = "error"
+	config.UnsafeNoFsync = true
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	etcd, err := embed.StartEtcd(config)
+	if err != nil {
+		return "", err
+	}
+	e.stops = append(e.stops, etcd.Close)
+	select {
+	case <-etcd.Server.ReadyNotify():
+		return clientURL.String(), nil
+	case err := <-etcd.Err():
+		return "", err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (e *Environment) startKubeAPIServer(ctx context.Context, binary, etcd string) error {
+	server, err := freeURL("https")
+	if err != nil {
+		return err
+	}
+	command := exec.Command(binary, append([]string{"kube-apiserver"}, e.kubeAPIServerArguments(server.Port(), etcd)...)...)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(filepath.Join(e.folder, "kube-apiserver.log"))
+	if err != nil {
+		return err
+	}
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- command.Wait() }()
+	e.stops = append(e.stops, func() {
+		_ = command.Process.Kill()
+		<-exited
+		_ = log.Close()
+	})
+	if err := e.connect(server.String()); err != nil {
+		return err
+	}
+	if err := e.waitReady(ctx, "/readyz"); err != nil {
+		return fmt.Errorf("%w; end of its log:\n%s", err, tail(log.Name()))
+	}
+	return nil
+}
+
+func (e *Environment) kubeAPIServerArguments(port, etcd string) []string {
+	return []string{
+		"--etcd-servers=" + etcd,
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + e.pki.kubeAPIServer.certificate, "--tls-private-key-file=" + e.pki.kubeAPIServer.key,
+		"--client-ca-file=" + e.pki.clusterCAFile,
+		"--requestheader-client-ca-file=" + e.pki.frontProxyCAFile, "--requestheader-allowed-names=front-proxy",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + e.pki.frontProxy.certificate, "--proxy-client-key-file=" + e.pki.frontProxy.key,
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + e.pki.serviceAccounts.certificate, "--service-account-signing-key-file=" + e.pki.serviceAccounts.key,
+		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
+		"--authorization-mode=RBAC", "--enable-bootstrap-token-auth", "--disable-admission-plugins=ServiceAccount",
+	}
+}
+
+// connect makes the clients of the environment.
+func (e *Environment) connect(server string) error {
+	config, err := e.ConfigFor(server, "admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	e.Config = config
+	return nil
+}
+
+// ConfigFor returns the configuration of a client that authenticates as a user with a certificate.
+func (e *Environment) ConfigFor(server, user string, groups ...string) (*rest.Config, error) {
+	issued, err := e.pki.clusterCA.issue(pkix.Name{CommonName: user, Organization: groups})
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host: server, QPS: 1000, Burst: 1000,
+		TLSClientConfig: rest.TLSClientConfig{CAData: e.pki.clusterCA.pem, CertData: issued.certificate, KeyData: issued.key},
+	}, nil
+}
+
+// ClientFor returns a client that authenticates as a user.
+func (e *Environment) ClientFor(user string, groups ...string) (client.Client, error) {
+	config, err := e.ConfigFor(e.Config.Host, user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: apis.GardenScheme()})
+}
+
+// startGardenAPIServer registers garden-apiserver, runs it in this process, and waits until it is reached through the
+// kube-apiserver.
+func (e *Environment) startGardenAPIServer(ctx context.Context, etcd string) error {
+	listen, err := freeURL("https")
+	if err != nil {
+		return err
+	}
+	var port int32
+	if _, err := fmt.Sscan(listen.Port(), &port); err != nil {
+		return err
+	}
+	if e.Client, err = client.New(e.Config, client.Options{Scheme: apis.GardenScheme()}); err != nil {
+		return err
+	}
+	for _, object := range registration.Objects(registration.Target{Host: "localhost", Port: port, CABundle: e.pki.clusterCA.pem}) {
+		if err := e.Client.Create(ctx, object); err != nil {
+			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
+		}
+	}
+	kubeconfig, err := e.writeKubeconfig(registration.APIServerUser)
+	if err != nil {
+		return err
+	}
+	options := apiserver.NewOptions()
+	flags := pflag.NewFlagSet("garden-apiserver", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse([]string{
+		"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", "--secure-port=" + listen.Port(),
+		"--tls-cert-file=" + e.pki.gardenAPIServer.certificate, "--tls-private-key-file=" + e.pki.gardenAPIServer.key,
+		"--kubeconfig=" + kubeconfig, "--cluster-identity=" + ClusterIdentity,
+	}); err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(context.Background())
+	failed := make(chan error, 1)
+	go func() { failed <- options.Run(serving) }()
+	e.stops = append(e.stops, func() {
+		stop()
+		<-failed
+	})
+	return e.waitRegistered(ctx, failed)
+}
+
+// waitRegistered waits until the aggregation layer reaches every API of garden-apiserver.
+func (e *Environment) waitRegistered(ctx context.Context, failed chan error) error {
+	missing := "its APIServices"
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		select {
+		case err := <-failed:
+			failed <- err
+			return false, fmt.Errorf("it ended: %w", err)
+		default:
+		}
+		services := &apiregistrationv1.APIServiceList{}
+		if err := e.Client.List(ctx, services); err != nil {
+			return false, nil //nolint:nilerr // until the deadline
+		}
+		for _, service := range services.Items {
+			if !isAvailable(service) {
+				missing = service.Name
+				return false, nil
+			}
+		}
+		return len(services.Items) > 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be available: %w", missing, err)
+	}
+	return nil
+}
+
+func isAvailable(service apiregistrationv1.APIService) bool {
+	for _, condition := range service.Status.Conditions {
+		if condition.Type == apiregistrationv1.Available {
+			return condition.Status == apiregistrationv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (e *Environment) writeKubeconfig(user string) (string, error) {
+	config, err := e.ConfigFor(e.Config.Host, user)
+	if err != nil {
+		return "", err
+	}
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["garden"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	kubeconfig.AuthInfos["user"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	kubeconfig.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "user"}
+	kubeconfig.CurrentContext = "garden"
+	path := filepath.Join(e.folder, strings.NewReplacer(":", "-", "/", "-").Replace(user)+".kubeconfig")
+	return path, clientcmd.WriteToFile(*kubeconfig, path)
+}
+
+// waitReady waits until kube-apiserver answers a health endpoint.
+func (e *Environment) waitReady(ctx context.Context, path string) error {
+	config := rest.CopyConfig(e.Config)
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		response, err := httpClient.Get(config.Host + path)
+		if err != nil {
+			return false, nil //nolint:nilerr // until the deadline
+		}
+		return response.StatusCode == 200, response.Body.Close()
+	})
+}
+
+// freeURL returns a URL of the loopback address with a port that nobody listens on.
+func freeURL(scheme string) (*url.URL, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	return &url.URL{Scheme: scheme, Host: address}, errors.Join(listener.Close())
+}
+
+// tail returns the last lines of a file.
+func tail(path string) string {
+	const lines = 20
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(string(content), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,175 @@
+package federation
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	token        = "admin-token"
+	startTimeout = 90 * time.Second
+)
+
+// kubernetesBinary finds the file that is a kube-apiserver when called with that as its first argument.
+func kubernetesBinary() (string, error) {
+	if path := os.Getenv("TRELLIS_KUBERNETES_BINARY"); path != "" {
+		return path, nil
+	}
+	path, err := filepath.Abs("../../../bin/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	_, err = os.Stat(path)
+	return path, err
+}
+
+// apiServers is an etcd in this process and any number of kube-apiservers on it, each with a prefix of its own.
+type apiServers struct {
+	folder, binary, etcd string
+	stops                []func()
+}
+
+func startAPIServers(binary string) (*apiServers, error) {
+	folder, err := os.MkdirTemp("", "federation-environment-")
+	if err != nil {
+		return nil, err
+	}
+	s := &apiServers{folder: folder, binary: binary}
+	s.stops = append(s.stops, func() { _ = os.RemoveAll(folder) })
+	return s, errors.Join(s.writeFiles(), s.startEtcd())
+}
+
+func (s *apiServers) stop() {
+	for i := len(s.stops) - 1; i >= 0; i-- {
+		s.stops[i]()
+	}
+}
+
+func (s *apiServers) writeFiles() error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	return errors.Join(
+		os.WriteFile(s.file("sa.key"), pem.EncodeToMemory(block), 0o600),
+		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"), 0o600),
+	)
+}
+
+func (s *apiServers) file(name string) string { return filepath.Join(s.folder, name) }
+
+func (s *apiServers) startEtcd() error {
+	clientURL, err := url.Parse("http://" + freeAddress())
+	if err != nil {
+		return err
+	}
+	peerURL, err := url.Parse("http://" + freeAddress())
+	if err != nil {
+		return err
+	}
+	config := embed.NewConfig()
+	config.Dir, config.LogLevel, config.UnsafeNoFsync = s.file("etcd"), "error", true
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	etcd, err := embed.StartEtcd(config)
+	if err != nil {
+		return err
+	}
+	s.etcd = clientURL.String()
+	s.stops = append(s.stops, etcd.Close)
+	select {
+	case <-etcd.Server.ReadyNotify():
+		return nil
+	case <-time.After(startTimeout):
+		return fmt.Errorf("etcd did not become ready within %s", startTimeout)
+	}
+}
+
+// start runs one kube-apiserver and gives access to it as a cluster administrator.
+func (s *apiServers) start(name string) (*rest.Config, error) {
+	address := freeAddress()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(s.binary, "kube-apiserver",
+		"--etcd-servers="+s.etcd, "--etcd-prefix=/"+name, "--cert-dir="+s.file(name),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+port,
+		"--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
+		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
+	)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(s.file(name + ".log"))
+	if err != nil {
+		return nil, err
+	}
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	s.stops = append(s.stops, func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		_ = log.Close()
+	})
+	return &rest.Config{
+		Host: "https://" + address, BearerToken: token, QPS: 1000, Burst: 1000,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	}, nil
+}
+
+func waitReady(config *rest.Config) error {
+	client, err := rest.UnversionedRESTClientFor(unversioned(config))
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+		return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	})
+}
+
+func freeAddress() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// eventually waits until a check says that there is nothing more to wait for.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,176 @@
+// Package garden tests the garden's API as its users see it: garden-apiserver behind a real kube-apiserver, with
+// garden-controller-manager and garden-scheduler at work.
+package garden
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager"
+	"github.com/trellis-garden/trellis/pkg/scheduler"
+	"github.com/trellis-garden/trellis/test/integration/environment"
+)
+
+var env *environment.Environment
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	if testing.Verbose() {
+		ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr))))
+	}
+	environment.Main(m, &env)
+}
+
+// startControllers runs garden-controller-manager and garden-scheduler until the test ends.
+func startControllers(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() {
+		done <- controllermanager.Run(ctx, env.Config, controllermanager.Options{HealthAddress: "0", MetricsAddress: "0"})
+	}()
+	go func() {
+		done <- scheduler.Run(ctx, env.Config, scheduler.Options{HealthAddress: "0", MetricsAddress: "0"})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Errorf("a controller ended with: %v", err)
+			}
+		}
+	})
+}
+
+// eventually waits until a check finds nothing wrong.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("after 30 s: %v", last)
+	}
+}
+
+func create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := env.Client.Create(context.Background(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// newProject creates a project with its namespace and credentials, as far as shoots need them.
+func newProject(t *testing.T, name string) (namespace string) {
+	t.Helper()
+	namespace = corev1beta1.ProjectNamePrefix + name
+	create(t,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
+			corev1beta1.ProjectName: name, corev1beta1.GardenRole: corev1beta1.GardenRoleProject,
+		}}},
+		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "local"}},
+	)
+	create(t, &securityv1alpha1.CredentialsBinding{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "local"},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "local"},
+	})
+	return namespace
+}
+
+func newProfile(name string) *corev1beta1.CloudProfile {
+	return &corev1beta1.CloudProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1beta1.CloudProfileSpec{
+			Type: "local",
+			Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
+				{Version: "1.36.3"}, {Version: "1.35.4", Classification: ptr.To(corev1beta1.ClassificationDeprecated)},
+			}},
+			MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{Version: "12.11.0"}, {Version: "12.12.0"}}}},
+			MachineTypes:  []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("2Gi")}},
+			Regions:       []corev1beta1.Region{{Name: name, Zones: []corev1beta1.AvailabilityZone{{Name: "0"}}}},
+		},
+	}
+}
+
+func newShoot(namespace, name, profile string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	shoot := &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1beta1.ShootSpec{
+			CloudProfile:           &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: profile},
+			CredentialsBindingName: ptr.To("local"),
+			Region:                 profile,
+			Networking:             &corev1beta1.Networking{Type: ptr.To("flannel"), Nodes: ptr.To("10.180.0.0/16")},
+			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
+				Name: "pool", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "local"}, Zones: []string{"0"},
+			}}},
+		},
+	}
+	for _, c := range change {
+		c(shoot)
+	}
+	return shoot
+}
+
+func newSeed(name, region string) *corev1beta1.Seed {
+	return &corev1beta1.Seed{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1beta1.SeedSpec{
+			Provider: corev1beta1.SeedProvider{Type: "local", Region: region, Zones: []string{"0"}},
+			Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: ptr.To("172.18.0.0/24")},
+			Ingress:  &corev1beta1.Ingress{Domain: "ingress." + name + ".example", Controller: corev1beta1.IngressController{Kind: "nginx"}},
+			DNS: corev1beta1.SeedDNS{
+				Internal: &corev1beta1.SeedDNSProviderConfig{
+					Type: "local", Domain: "internal.example",
+					CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"},
+				},
+				Defaults: []corev1beta1.SeedDNSProviderConfig{{
+					Type: "local", Domain: "shoots.example",
+					CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"},
+				}},
+			},
+		},
+	}
+}
+
+// makeReady writes what a gardenlet would.
+func makeReady(t *testing.T, seed *corev1beta1.Seed) {
+	t.Helper()
+	seed.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now()}
+	seed.Status.Conditions = []corev1beta1.Condition{{
+		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "Ready", Message: "ready",
+		LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+	}}
+	if err := env.Client.Status().Update(context.Background(), seed); err != nil {
+		t.Fatalf("status of seed %s: %v", seed.Name, err)
+	}
+}
+
+func get(object client.Object) error {
+	if err := env.Client.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("get %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
