@@ -1,0 +1,73 @@
+package etcd
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/component/golden"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+const namespace = "shoot--demo--member1"
+
+func TestObjects(t *testing.T) {
+	names := secretNames{ca: "ca-etcd-bundle-11111111", server: "etcd-server-22222222"}
+	for name, values := range map[string]Values{
+		"main":   {Role: Main, Image: "etcd-steward:v1", Replicas: 1, StorageClass: ptr.To("default"), BackupDir: "/var/lib/backups"},
+		"events": {Role: Events, Image: "etcd-steward:v1", Replicas: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, name, objects(namespace, values.withDefaults(), names)...)
+		})
+	}
+}
+
+func TestQuotaLeavesRoomOnTheVolume(t *testing.T) {
+	for _, test := range []struct {
+		role     Role
+		capacity string
+		want     string
+	}{{Main, "25Gi", "8Gi"}, {Main, "1000", "800"}, {Events, "25Gi", "2Gi"}} {
+		quota := Values{Role: test.role, StorageCapacity: resource.MustParse(test.capacity)}.withDefaults().Quota
+		if want := resource.MustParse(test.want); quota.Cmp(want) != 0 {
+			t.Errorf("%s on %s: quota is %s, want %s", test.role, test.capacity, quota.String(), test.want)
+		}
+	}
+}
+
+func TestDeployNeedsTheAuthority(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = New(c, namespace, manager, Values{Role: Main}).Deploy(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `"ca-etcd" has not been generated`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDestroyLeavesNothing(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manager.Generate(t.Context(), secrets.CertificateConfig{Name: "ca-etcd", CertType: secrets.CACert}); err != nil {
+		t.Fatal(err)
+	}
+	etcd := New(c, namespace, manager, Values{Role: Main, Image: "i", Replicas: 1})
+	if err := etcd.Deploy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := etcd.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := etcd.WaitCleanup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

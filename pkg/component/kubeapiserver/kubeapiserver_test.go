@@ -1,0 +1,155 @@
+package kubeapiserver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/golden"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+const namespace = "shoot--demo--member1"
+
+func shootValues() Values {
+	return Values{
+		Version: "1.36.3", Image: "registry.k8s.io/kube-apiserver:v1.36.3", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"},
+		AdvertiseAddress: "240.0.0.1", ExternalHostnames: []string{"api.member1.demo.local.trellis.garden"}, VPN: &VPNValues{},
+		AggregatorRouting: true,
+	}
+}
+
+func TestObjects(t *testing.T) {
+	mounted := mountedSecrets{
+		pki:    map[string]component.SecretFiles{"server": {Secret: "kube-apiserver-11111111", Files: map[string]string{"tls.crt": "tls.crt"}}},
+		config: map[string]component.SecretFiles{"files": {Secret: "kube-apiserver-config-22222222", Files: map[string]string{"a.yaml": "a.yaml"}}},
+	}
+	for name, values := range map[string]Values{
+		"shoot":      shootValues(),
+		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden.Check[client.Object](t, name, service(namespace), deployment(namespace, values.withDefaults(), mounted))
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	values := shootValues()
+	values.FeatureGates = map[string]bool{"B": false, "A": true}
+	values.ExtraArgs = map[string]string{"event-ttl": "2h"}
+	values.EnabledAdmissionPlugins = []string{"PodSecurity", "NodeRestriction"}
+	arguments := Arguments(values)
+	for _, want := range []string{
+		"--event-ttl=2h", "--feature-gates=A=true,B=false", "--enable-admission-plugins=NodeRestriction,PodSecurity",
+		"--authorization-mode=Node,RBAC", "--etcd-servers-overrides=/events#https://etcd-events-client:2379",
+	} {
+		if !slices.Contains(arguments, want) {
+			t.Errorf("%s is missing in %v", want, arguments)
+		}
+	}
+	if !slices.Equal(arguments, Arguments(values)) {
+		t.Error("equal values gave other arguments: that would roll the pods")
+	}
+}
+
+func TestServiceIP(t *testing.T) {
+	for _, test := range []struct {
+		network string
+		offset  int
+		want    string
+	}{{"10.4.0.0/16", 1, "10.4.0.1"}, {"10.4.0.7/16", 10, "10.4.0.10"}, {"fd00::/112", 1, "fd00::1"}, {"10.4.0.0/30", 10, ""}, {"x", 1, ""}} {
+		got, err := ServiceIP(test.network, test.offset)
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("ServiceIP(%s, %d) = %q, %v; want %q", test.network, test.offset, got, err, test.want)
+		}
+	}
+}
+
+func TestEncryptionReadsWhatOlderKeysWrote(t *testing.T) {
+	key := func(name string) *corev1.Secret {
+		return &corev1.Secret{Data: map[string][]byte{"name": []byte(name), "key": []byte("c2VjcmV0")}}
+	}
+	config := encryption(EncryptionValues{Provider: AESCBC, Resources: []string{"secrets"}}, key("new"), key("old"), nil)
+	encoded, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(encoded)
+	if !strings.Contains(text, "aescbc") || strings.Index(text, "name: new") > strings.Index(text, "name: old") || !strings.Contains(text, "identity: {}") {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		change func(*Values)
+		want   string
+	}{
+		{func(v *Values) { v.Image = "" }, "no image"},
+		{func(v *Values) { v.ServiceNetworks = nil }, "no service network"},
+		{func(v *Values) { v.ServiceNetworks = []string{"nope"} }, "service network"},
+		{func(v *Values) { v.AdvertiseAddress = "nope" }, "advertise address"},
+	} {
+		values := shootValues()
+		test.change(&values)
+		if err := values.validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+}
+
+func TestDeployIsStableAndDestroyLeavesNothing(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	deploy := func() Interface {
+		manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
+			t.Fatal(err)
+		}
+		apiserver := New(c, namespace, manager, shootValues())
+		if err := apiserver.Deploy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := manager.Cleanup(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return apiserver
+	}
+	first := deploy().GenericTokenKubeconfigSecretName()
+	before := secretNames(t, c)
+	apiserver := deploy()
+	if after := secretNames(t, c); !slices.Equal(before, after) {
+		t.Errorf("a second run changed the secrets:\n%v\n%v", before, after)
+	}
+	if first == "" || apiserver.GenericTokenKubeconfigSecretName() != first {
+		t.Errorf("generic kubeconfig is %q, was %q", apiserver.GenericTokenKubeconfigSecretName(), first)
+	}
+	if err := apiserver.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := apiserver.WaitCleanup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func secretNames(t *testing.T, c client.Client) []string {
+	t.Helper()
+	list := &corev1.SecretList{}
+	if err := c.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, secret := range list.Items {
+		names = append(names, secret.Name)
+	}
+	return names
+}

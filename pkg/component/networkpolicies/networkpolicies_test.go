@@ -1,0 +1,12 @@
+package networkpolicies
+
+import (
+	"testing"
+
+	"github.com/trellis-garden/trellis/pkg/component/golden"
+)
+
+func TestObjects(t *testing.T) {
+	golden.Check(t, "shoot", Objects("shoot--demo--member1", Values{GatewayNetworks: []string{"172.18.0.0/24"}})...)
+	golden.Check(t, "workerless", Objects("shoot--demo--fleet", Values{IsWorkerless: true})...)
+}
