@@ -19,9 +19,6 @@ import (
 // seed.
 const ShootValidatorName = "ShootValidator"
 
-// maxNameLength bounds project and shoot name together: both are part of namespace and DNS names.
-const maxNameLength = 21
-
 // shootValidator refuses shoots that could never be created as they are.
 type shootValidator struct {
 	*admission.Handler
@@ -85,9 +82,9 @@ func (s *shootValidator) validateProject(ctx context.Context, a admission.Attrib
 		return admission.NewForbidden(a, fmt.Errorf("namespace %q belongs to no project: create a Project with spec.namespace %q first", shoot.Namespace, shoot.Namespace))
 	case project.DeletionTimestamp != nil:
 		return admission.NewForbidden(a, fmt.Errorf("project %q is being deleted", project.Name))
-	case len(project.Name)+len(shoot.Name) > maxNameLength:
+	case len(project.Name)+len(shoot.Name) > corev1beta1.MaxShootNamesLength:
 		return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{
-			field.Invalid(field.NewPath("metadata", "name"), shoot.Name, fmt.Sprintf("must have at most %d characters: it shares %d with the name of project %q", maxNameLength-len(project.Name), maxNameLength, project.Name)),
+			field.Invalid(field.NewPath("metadata", "name"), shoot.Name, fmt.Sprintf("must have at most %d characters: it shares %d with the name of project %q", corev1beta1.MaxShootNamesLength-len(project.Name), corev1beta1.MaxShootNamesLength, project.Name)),
 		})
 	}
 	return nil

@@ -27,7 +27,8 @@ func seeds() Served {
 			}},
 			{Name: "K8S Version", Description: "The Kubernetes version of the seed.", Cell: func(s *corev1beta1.Seed) any { return orElse(s.Status.KubernetesVersion, unknown) }},
 		},
-		Validate:       corev1beta1.ValidateSeed,
-		ValidateUpdate: corev1beta1.ValidateSeedUpdate,
+		Validate:             corev1beta1.ValidateSeed,
+		ValidateUpdate:       corev1beta1.ValidateSeedUpdate,
+		ValidateStatusUpdate: corev1beta1.ValidateSeedStatusUpdate,
 	}
 }

@@ -97,17 +97,46 @@ func prepareShoot(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// restrictToBinding keeps everything but the seed.
+// restrictToBinding keeps everything but the seed, and what is settled with it: the domain and the networks.
 func restrictToBinding(shoot, old *corev1beta1.Shoot) {
-	seed := shoot.Spec.SeedName
-	annotations, labels := shoot.Annotations, shoot.Labels
+	wanted := shoot.Spec
 	shoot.Spec = *old.Spec.DeepCopy()
 	shoot.Status = *old.Status.DeepCopy()
-	shoot.Annotations, shoot.Labels = annotations, labels
-	shoot.Spec.SeedName = seed
-	if last := old.Status.LastOperation; old.Spec.SeedName == nil && seed != nil && last != nil &&
+	shoot.Spec.SeedName = wanted.SeedName
+	settleDomain(&shoot.Spec, wanted.DNS)
+	settleNetworks(&shoot.Spec, wanted.Networking)
+	if last := old.Status.LastOperation; old.Spec.SeedName == nil && wanted.SeedName != nil && last != nil &&
 		last.Type == corev1beta1.LastOperationTypeCreate && last.State == corev1beta1.LastOperationStatePending {
 		shoot.Status.LastOperation = nil
+	}
+}
+
+// settleDomain takes a domain where there is none yet.
+func settleDomain(spec *corev1beta1.ShootSpec, wanted *corev1beta1.DNS) {
+	if wanted == nil || wanted.Domain == nil {
+		return
+	}
+	if spec.DNS == nil {
+		spec.DNS = &corev1beta1.DNS{}
+	}
+	if spec.DNS.Domain == nil {
+		spec.DNS.Domain = wanted.Domain
+	}
+}
+
+// settleNetworks takes the networks of pods and services where there are none yet.
+func settleNetworks(spec *corev1beta1.ShootSpec, wanted *corev1beta1.Networking) {
+	if wanted == nil {
+		return
+	}
+	if spec.Networking == nil {
+		spec.Networking = &corev1beta1.Networking{}
+	}
+	if spec.Networking.Pods == nil {
+		spec.Networking.Pods = wanted.Pods
+	}
+	if spec.Networking.Services == nil {
+		spec.Networking.Services = wanted.Services
 	}
 }
 

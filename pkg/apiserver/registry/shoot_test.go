@@ -94,6 +94,8 @@ func TestRestrictToBindingTakesOnlyTheSeed(t *testing.T) {
 	})
 	bound := shootWith(func(s *corev1beta1.Shoot) {
 		s.Spec.Region, s.Spec.SeedName, s.Status.TechnicalID = "there", ptr.To("a"), "other"
+		s.Spec.DNS = &corev1beta1.DNS{Domain: ptr.To("member1.example")}
+		s.Spec.Networking = &corev1beta1.Networking{Type: ptr.To("other"), Pods: ptr.To("10.3.0.0/16")}
 	})
 	restrictToBinding(bound, old)
 	if bound.Spec.Region != "here" || bound.Status.TechnicalID != "" {
@@ -101,6 +103,12 @@ func TestRestrictToBindingTakesOnlyTheSeed(t *testing.T) {
 	}
 	if ptr.Deref(bound.Spec.SeedName, "") != "a" {
 		t.Errorf("seed = %v, want a", bound.Spec.SeedName)
+	}
+	if got := ptr.Deref(bound.Spec.DNS.Domain, ""); got != "member1.example" {
+		t.Errorf("domain = %q, want the one that the seed gives", got)
+	}
+	if networking := bound.Spec.Networking; networking.Type != nil || ptr.Deref(networking.Pods, "") != "10.3.0.0/16" {
+		t.Errorf("networking = %+v, want the seed's network for pods and nothing else", networking)
 	}
 	if bound.Status.LastOperation != nil {
 		t.Error("the pending operation is still there")

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,6 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
@@ -149,7 +153,7 @@ func (e *Environment) startEtcd(ctx context.Context) (string, error) {
 	}
 	config := embed.NewConfig()
 	config.Dir = filepath.Join(e.folder, "etcd")
-	config.LogLevel = "error"
+	config.LogLevel = "fatal"
 	config.UnsafeNoFsync = true
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
@@ -315,6 +319,12 @@ func (e *Environment) waitRegistered(ctx context.Context, failed chan error) err
 	if err != nil {
 		return fmt.Errorf("waiting for %s to be available: %w", missing, err)
 	}
+	// The proxy in front learns of the availability a little later.
+	for _, version := range []schema.GroupVersion{corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion} {
+		if err := e.waitReady(ctx, "/apis/"+version.String()); err != nil {
+			return fmt.Errorf("waiting for %s to be served: %w", version, err)
+		}
+	}
 	return nil
 }
 
@@ -341,7 +351,7 @@ func (e *Environment) writeKubeconfig(user string) (string, error) {
 	return path, clientcmd.WriteToFile(*kubeconfig, path)
 }
 
-// waitReady waits until kube-apiserver answers a health endpoint.
+// waitReady waits until a path is answered with 200.
 func (e *Environment) waitReady(ctx context.Context, path string) error {
 	config := rest.CopyConfig(e.Config)
 	httpClient, err := rest.HTTPClientFor(config)
@@ -353,7 +363,7 @@ func (e *Environment) waitReady(ctx context.Context, path string) error {
 		if err != nil {
 			return false, nil //nolint:nilerr // until the deadline
 		}
-		return response.StatusCode == 200, response.Body.Close()
+		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
 }
 

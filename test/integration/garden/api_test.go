@@ -80,10 +80,11 @@ func restClient(t *testing.T) rest.Interface {
 }
 
 func TestOpenAPI(t *testing.T) {
-	body, err := restClient(t).Get().AbsPath("/openapi/v3/apis/core.gardener.cloud/v1beta1").DoRaw(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var body []byte
+	eventually(t, func() (err error) { // kube-apiserver collects the schemas behind it from time to time
+		body, err = restClient(t).Get().AbsPath("/openapi/v3/apis/core.gardener.cloud/v1beta1").DoRaw(context.Background())
+		return err
+	})
 	for _, part := range []string{`"kind":"Shoot"`, `"cloudProfileName"`, `"x-kubernetes-group-version-kind"`} {
 		if !strings.Contains(string(body), part) {
 			t.Errorf("the published schema lacks %s", part)
