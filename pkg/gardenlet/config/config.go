@@ -1,0 +1,233 @@
+// Package config is the configuration file of gardenlet. Its form follows the published GardenletConfiguration, reduced
+// to what gardenlet uses; unknown fields are refused, so that a typing error does not go unnoticed.
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+const (
+	// APIVersion and Kind of the file.
+	APIVersion = "gardenlet.config.gardener.cloud/v1alpha1"
+	Kind       = "GardenletConfiguration"
+)
+
+// Configuration of one gardenlet.
+type Configuration struct {
+	metav1.TypeMeta `json:",inline"`
+	// GardenClientConnection says how the garden is reached.
+	GardenClientConnection GardenClientConnection `json:"gardenClientConnection"`
+	// Controllers sets concurrency and periods.
+	Controllers Controllers `json:"controllers,omitempty"`
+	// Resources is how many shoots the seed can take.
+	Resources Resources `json:"resources,omitempty"`
+	// SeedConfig is the Seed that gardenlet creates and is responsible for. Required.
+	SeedConfig *SeedConfig `json:"seedConfig"`
+	// Gateway is where the API servers of the seed's shoots are reached. Required.
+	Gateway Gateway `json:"gateway"`
+	// Resource manager settings of the seed.
+	ResourceManager ResourceManager `json:"resourceManager,omitempty"`
+}
+
+// GardenClientConnection says how the garden is reached: with the kubeconfig in KubeconfigSecret, which gardenlet gets for
+// itself with the one in BootstrapKubeconfig. Kubeconfig, a path, replaces both (for development).
+type GardenClientConnection struct {
+	// BootstrapKubeconfig names a Secret of the seed whose key `kubeconfig` holds a kubeconfig with a bootstrap token.
+	BootstrapKubeconfig *SecretReference `json:"bootstrapKubeconfig,omitempty"`
+	// KubeconfigSecret names the Secret of the seed in which gardenlet keeps its own kubeconfig.
+	KubeconfigSecret *SecretReference `json:"kubeconfigSecret,omitempty"`
+	// Kubeconfig is the path of a kubeconfig of the garden.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// GardenClusterAddress replaces the server of the bootstrap kubeconfig in the kubeconfigs that extensions get.
+	GardenClusterAddress string `json:"gardenClusterAddress,omitempty"`
+}
+
+// SecretReference names a Secret of the seed.
+type SecretReference struct {
+	// Name of the Secret.
+	Name string `json:"name"`
+	// Namespace of the Secret.
+	Namespace string `json:"namespace"`
+}
+
+// Controllers of gardenlet.
+type Controllers struct {
+	Seed                   SeedController                   `json:"seed,omitempty"`
+	Shoot                  ShootController                  `json:"shoot,omitempty"`
+	ShootCare              ShootCareController              `json:"shootCare,omitempty"`
+	ControllerInstallation ControllerInstallationController `json:"controllerInstallation,omitempty"`
+}
+
+// SeedController reconciles the Seed.
+type SeedController struct {
+	// SyncPeriod between reconciliations; default 1h.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// LeaseResyncSeconds between renewals of the seed's Lease; default 2.
+	LeaseResyncSeconds *int32 `json:"leaseResyncSeconds,omitempty"`
+	// ConditionsPeriod between checks of the seed's health; default 30s.
+	ConditionsPeriod *metav1.Duration `json:"conditionsPeriod,omitempty"`
+}
+
+// ShootController reconciles Shoots.
+type ShootController struct {
+	// ConcurrentSyncs is how many shoots are worked on at a time; default 20.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod between reconciliations of a shoot that does not change; default 1h.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// RetryDuration after which a failing operation is given up; default 12h.
+	RetryDuration *metav1.Duration `json:"retryDuration,omitempty"`
+}
+
+// ShootCareController checks the health of shoots.
+type ShootCareController struct {
+	// ConcurrentSyncs is how many shoots are looked at at a time; default 5.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod between looks at a shoot; default 30s.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// ConditionThresholds say for how long a condition may be Progressing before it is False.
+	ConditionThresholds []ConditionThreshold `json:"conditionThresholds,omitempty"`
+}
+
+// ConditionThreshold belongs to one condition type.
+type ConditionThreshold struct {
+	Type     string          `json:"type"`
+	Duration metav1.Duration `json:"duration"`
+}
+
+// ControllerInstallationController installs extensions.
+type ControllerInstallationController struct {
+	// ConcurrentSyncs is how many extensions are installed at a time; default 5.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+}
+
+// Resources of the seed.
+type Resources struct {
+	// Capacity of the seed; resource `shoots`, default 250.
+	Capacity ResourceCounts `json:"capacity,omitempty"`
+	// Reserved part of the capacity, not to be allocated.
+	Reserved ResourceCounts `json:"reserved,omitempty"`
+}
+
+// ResourceCounts counts what a seed hosts.
+type ResourceCounts struct {
+	Shoots int64 `json:"shoots,omitempty"`
+}
+
+// SeedConfig is the template of the Seed.
+type SeedConfig struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              gardencorev1beta1.SeedSpec `json:"spec"`
+}
+
+// Gateway is the one address of the seed.
+type Gateway struct {
+	// Address is the IP address or host name that DNS records of shoots point to.
+	Address string `json:"address"`
+	// TLSPort (default 443) takes TLS by SNI, ProxyPort (8443) TLS behind a PROXY header, WireGuardPort (51820) tunnels.
+	TLSPort       int `json:"tlsPort,omitempty"`
+	ProxyPort     int `json:"proxyPort,omitempty"`
+	WireGuardPort int `json:"wireGuardPort,omitempty"`
+}
+
+// ResourceManager settings.
+type ResourceManager struct {
+	// SyncPeriod between applications of unchanged objects; default 1m.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// Load reads the file at path, sets defaults and validates it.
+func Load(path string) (*Configuration, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	c, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads a configuration, sets defaults and validates it.
+func Parse(data []byte) (*Configuration, error) {
+	c := &Configuration{}
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
+		return nil, err
+	}
+	c.setDefaults()
+	return c, c.validate()
+}
+
+// setDefaults fills in what is documented as a default.
+func (c *Configuration) setDefaults() {
+	set(&c.Controllers.Seed.SyncPeriod, time.Hour)
+	set(&c.Controllers.Seed.ConditionsPeriod, 30*time.Second)
+	if c.Controllers.Seed.LeaseResyncSeconds == nil {
+		two := int32(2)
+		c.Controllers.Seed.LeaseResyncSeconds = &two
+	}
+	set(&c.Controllers.Shoot.SyncPeriod, time.Hour)
+	set(&c.Controllers.Shoot.RetryDuration, 12*time.Hour)
+	set(&c.Controllers.ShootCare.SyncPeriod, 30*time.Second)
+	set(&c.ResourceManager.SyncPeriod, time.Minute)
+	number(&c.Controllers.Shoot.ConcurrentSyncs, 20)
+	number(&c.Controllers.ShootCare.ConcurrentSyncs, 5)
+	number(&c.Controllers.ControllerInstallation.ConcurrentSyncs, 5)
+	number(&c.Resources.Capacity.Shoots, 250)
+	number(&c.Gateway.TLSPort, 443)
+	number(&c.Gateway.ProxyPort, 8443)
+	number(&c.Gateway.WireGuardPort, 51820)
+	if c.GardenClientConnection.KubeconfigSecret == nil {
+		c.GardenClientConnection.KubeconfigSecret = &SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"}
+	}
+}
+
+// validate names the first field that is wrong.
+func (c *Configuration) validate() error {
+	switch {
+	case c.APIVersion != APIVersion || c.Kind != Kind:
+		return fmt.Errorf("apiVersion and kind must be %s %s, not %q %q", APIVersion, Kind, c.APIVersion, c.Kind)
+	case c.SeedConfig == nil || c.SeedConfig.Name == "":
+		return fmt.Errorf("seedConfig.metadata.name must name the seed")
+	case c.Gateway.Address == "":
+		return fmt.Errorf("gateway.address must be the address at which the seed's gateway is reached")
+	case c.GardenClientConnection.Kubeconfig == "" && c.GardenClientConnection.BootstrapKubeconfig == nil:
+		return fmt.Errorf("gardenClientConnection needs bootstrapKubeconfig (a Secret) or kubeconfig (a path)")
+	case c.Resources.Reserved.Shoots > c.Resources.Capacity.Shoots:
+		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)", c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
+	}
+	return nil
+}
+
+// RecordType is the type of DNS records for the gateway: A, AAAA or CNAME.
+func (g Gateway) RecordType() string {
+	address, err := netip.ParseAddr(g.Address)
+	switch {
+	case err != nil:
+		return "CNAME"
+	case address.Is4():
+		return "A"
+	default:
+		return "AAAA"
+	}
+}
+
+func set(field **metav1.Duration, value time.Duration) {
+	if *field == nil {
+		*field = &metav1.Duration{Duration: value}
+	}
+}
+
+func number[T int | int64](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}

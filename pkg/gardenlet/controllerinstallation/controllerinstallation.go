@@ -1,0 +1,290 @@
+// Package controllerinstallation installs extensions: for every ControllerInstallation of the seed it takes the chart of
+// the ControllerDeployment and installs it with Helm into the namespace extension-<registration>.
+package controllerinstallation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+)
+
+const (
+	// Finalizer of ControllerInstallations.
+	Finalizer = "core.gardener.cloud/controllerinstallation"
+	// checksumAnnotation on the extension's namespace says what is installed.
+	checksumAnnotation = "trellis.garden/installed-checksum"
+	installedAt        = "trellis.garden/installed-at"
+
+	// reinstallAfter is when an unchanged chart is installed again, to undo changes by others.
+	reinstallAfter  = time.Hour
+	healthyPeriod   = 30 * time.Second
+	unhealthyPeriod = time.Second
+)
+
+// Reconciler installs and removes extensions.
+type Reconciler struct {
+	// Garden and Seed are clients.
+	Garden, Seed client.Client
+	// Helm installs in the seed.
+	Helm *helm.Client
+	// Images resolves the image of an extension that is in the image vector under its registration's name.
+	Images imagevector.Vector
+	// Info is what extensions are told about the garden.
+	Info Garden
+	// SeedName is the name of the seed.
+	SeedName string
+}
+
+// Namespace is where an extension is installed.
+func Namespace(registration string) string { return "extension-" + registration }
+
+// Reconcile handles one ControllerInstallation.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	installation := &gardencorev1beta1.ControllerInstallation{}
+	if err := r.Garden.Get(ctx, req.NamespacedName, installation); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if installation.Spec.SeedRef == nil || installation.Spec.SeedRef.Name != r.SeedName {
+		return ctrl.Result{}, nil
+	}
+	if installation.DeletionTimestamp != nil {
+		return r.delete(ctx, installation)
+	}
+	patch := client.MergeFromWithOptions(installation.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if controllerutil.AddFinalizer(installation, Finalizer) {
+		if err := r.Garden.Patch(ctx, installation, patch); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.install(ctx, installation)
+}
+
+// access to the garden for extensions.
+func (r *Reconciler) access() access {
+	return access{garden: r.Garden, seed: r.Seed, info: r.Info, seedName: r.SeedName}
+}
+
+// install brings one extension up to date and reports.
+func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
+	wanted, err := r.wanted(ctx, installation)
+	if err != nil {
+		var invalid *invalidError
+		if !errors.As(err, &invalid) {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: healthyPeriod}, r.report(ctx, installation,
+			conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionFalse, "DeploymentInvalid", err.Error()))
+	}
+	valid := conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionTrue, "RegistrationValid", "Chart can be rendered successfully.")
+
+	if err := r.ensureInstalled(ctx, installation, wanted); err != nil {
+		installed := conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "InstallationFailed", err.Error())
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, installation, valid, installed))
+	}
+	installed := conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionTrue, "InstallationSuccessful", "The chart is installed.")
+	unhealthy, err := r.unhealthy(ctx, wanted.release.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	healthy, progressing := health(unhealthy)
+	result := ctrl.Result{RequeueAfter: healthyPeriod}
+	if unhealthy != "" {
+		result.RequeueAfter = unhealthyPeriod
+	}
+	return result, r.report(ctx, installation, valid, installed, healthy, progressing)
+}
+
+// health returns the conditions Healthy and Progressing.
+func health(unhealthy string) (healthy, progressing gardencorev1beta1.Condition) {
+	if unhealthy == "" {
+		return conditions.New(gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionTrue, "ControllerHealthy", "All workloads of the extension are healthy."),
+			conditions.New(gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionFalse, "ControllerRolledOut", "All workloads of the extension are rolled out.")
+	}
+	return conditions.New(gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionFalse, "ControllerNotHealthy", unhealthy),
+		conditions.New(gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionTrue, "ControllerNotRolledOut", unhealthy)
+}
+
+// wantedRelease is what is to be installed.
+type wantedRelease struct {
+	release  helm.Release
+	checksum string
+}
+
+// invalidError is a mistake of the operator: trying again does not help.
+type invalidError struct{ error }
+
+// Unwrap returns the cause.
+func (e *invalidError) Unwrap() error { return e.error }
+
+// wanted reads registration, deployment and seed.
+func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (wantedRelease, error) {
+	if installation.Spec.DeploymentRef == nil {
+		return wantedRelease{}, &invalidError{errors.New("spec.deploymentRef is not set")}
+	}
+	deployment := &gardencorev1beta1.ControllerDeployment{}
+	err := r.Garden.Get(ctx, client.ObjectKey{Name: installation.Spec.DeploymentRef.Name}, deployment)
+	if apierrors.IsNotFound(err) {
+		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q does not exist", installation.Spec.DeploymentRef.Name)}
+	}
+	if err != nil {
+		return wantedRelease{}, err
+	}
+	seed := &gardencorev1beta1.Seed{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
+		return wantedRelease{}, err
+	}
+	return r.release(installation.Spec.RegistrationRef.Name, deployment, seed)
+}
+
+// release builds the Helm release.
+func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.ControllerDeployment, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
+	source, err := chartOf(deployment)
+	if err != nil {
+		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
+	}
+	chart, err := helm.LoadArchive(source.archive)
+	if err != nil {
+		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
+	}
+	image := ""
+	if found, err := r.Images.Find(registration); err == nil {
+		image = found.String()
+	}
+	values, err := valuesFor(source.values, image, r.Info, seed)
+	if err != nil {
+		return wantedRelease{}, err
+	}
+	sum, err := checksum(source.archive, values)
+	if err != nil {
+		return wantedRelease{}, err
+	}
+	return wantedRelease{
+		release:  helm.Release{Namespace: Namespace(registration), Name: registration, Chart: chart, Values: values},
+		checksum: sum,
+	}, nil
+}
+
+// ensureInstalled runs Helm if what is installed differs from what is wanted.
+func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, wanted wantedRelease) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: wanted.release.Namespace}}
+	_, err := controllerutil.CreateOrPatch(ctx, r.Seed, namespace, func() error {
+		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
+			gardencorev1beta1.GardenRole:                      gardencorev1beta1.GardenRoleExtension,
+			gardencorev1beta1.LabelControllerRegistrationName: installation.Spec.RegistrationRef.Name,
+			"pod-security.kubernetes.io/enforce":              "privileged",
+		})
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("namespace of the extension: %w", err)
+	}
+	if _, err := r.access().ensure(ctx, installation.Name, namespace.Name); err != nil {
+		return err
+	}
+	if upToDate(namespace, wanted.checksum, time.Now()) {
+		return nil
+	}
+	if _, err := r.Helm.Install(ctx, wanted.release); err != nil {
+		return err
+	}
+	patch := client.MergeFrom(namespace.DeepCopy())
+	namespace.Annotations = component.Merge(namespace.Annotations, map[string]string{
+		checksumAnnotation: wanted.checksum, installedAt: time.Now().UTC().Format(time.RFC3339),
+	})
+	return r.Seed.Patch(ctx, namespace, patch)
+}
+
+// upToDate says whether the namespace holds what is wanted, installed not too long ago.
+func upToDate(namespace *corev1.Namespace, checksum string, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339, namespace.Annotations[installedAt])
+	return err == nil && namespace.Annotations[checksumAnnotation] == checksum && now.Sub(at) < reinstallAfter
+}
+
+// unhealthy names the first workload of the namespace that is not healthy; empty when all are.
+func (r *Reconciler) unhealthy(ctx context.Context, namespace string) (string, error) {
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}} {
+		if err := r.Seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return "", err
+		}
+		for _, object := range workloads(list) {
+			if err := component.CheckHealth(object); err != nil {
+				return fmt.Sprintf("%s: %v", component.Describe(r.Seed, object), err), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// workloads returns the items of a list.
+func workloads(list client.ObjectList) []client.Object {
+	var objects []client.Object
+	switch l := list.(type) {
+	case *appsv1.DeploymentList:
+		for i := range l.Items {
+			objects = append(objects, &l.Items[i])
+		}
+	case *appsv1.StatefulSetList:
+		for i := range l.Items {
+			objects = append(objects, &l.Items[i])
+		}
+	case *appsv1.DaemonSetList:
+		for i := range l.Items {
+			objects = append(objects, &l.Items[i])
+		}
+	}
+	return objects
+}
+
+// delete removes the extension from the seed, then the finalizer.
+func (r *Reconciler) delete(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(installation, Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	registration := installation.Spec.RegistrationRef.Name
+	if err := r.Helm.Uninstall(ctx, Namespace(registration), registration); err != nil {
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, installation,
+			conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "DeletionFailed", err.Error())))
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(registration)}}
+	err := r.Seed.Delete(ctx, namespace)
+	if err == nil {
+		return ctrl.Result{RequeueAfter: unhealthyPeriod}, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, fmt.Errorf("deleting the extension's namespace: %w", err)
+	}
+	if err := r.access().remove(ctx, installation.Name); err != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting the extension's service account in the garden: %w", err)
+	}
+	patch := client.MergeFromWithOptions(installation.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(installation, Finalizer)
+	return ctrl.Result{}, client.IgnoreNotFound(r.Garden.Patch(ctx, installation, patch))
+}
+
+// report writes conditions if they changed.
+func (r *Reconciler) report(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, set ...gardencorev1beta1.Condition) error {
+	before := installation.DeepCopy()
+	for _, condition := range set {
+		installation.Status.Conditions = conditions.Set(installation.Status.Conditions, condition, time.Now())
+	}
+	if equality.Semantic.DeepEqual(before.Status, installation.Status) {
+		return nil
+	}
+	return r.Garden.Status().Patch(ctx, installation, client.MergeFrom(before))
+}

@@ -1,0 +1,177 @@
+package gardenlet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/controllerinstallation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
+)
+
+// addControllers adds everything that runs.
+func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
+	if err := a.addSeed(ctx, mgr); err != nil {
+		return err
+	}
+	if err := a.addControllerInstallation(mgr); err != nil {
+		return err
+	}
+	if err := a.addShoot(mgr); err != nil {
+		return err
+	}
+	if a.config.GardenClientConnection.Kubeconfig != "" {
+		return nil
+	}
+	return mgr.Add(&bootstrap.Renewer{Seed: a.seed, Garden: a.garden, Connection: a.config.GardenClientConnection, SeedName: a.config.SeedConfig.Name})
+}
+
+// gardenClient reads what is watched from the cache and the rest from the API server.
+func (a *agent) gardenClient(mgr manager.Manager) client.Client {
+	return &splitClient{Client: a.reader, cached: mgr.GetClient()}
+}
+
+// addSeed registers the seed, and adds its controller, its Lease and its conditions. The custom resource definitions must
+// be there before the other controllers start.
+func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
+	disco, err := discovery.NewDiscoveryClientForConfig(a.opts.Seed)
+	if err != nil {
+		return err
+	}
+	system := &seed.System{Seed: a.seed, Helm: a.helm, Images: a.images, Config: a.config}
+	reconciler := &seed.Reconciler{Garden: a.reader, Seed: a.seed, Config: a.config, System: system, Discovery: disco, Identity: a.identity}
+	if _, end, err := bootstrap.Expiry(a.garden); err == nil {
+		reconciler.CertificateExpiration = &metav1.Time{Time: end}
+	}
+	if err := system.InstallCRDs(ctx); err != nil {
+		return err
+	}
+	object, err := reconciler.Ensure(ctx)
+	if err != nil {
+		return fmt.Errorf("registering the seed: %w", err)
+	}
+	lease := &seed.Lease{
+		Garden: a.reader, Seed: object, Log: ctrl.Log.WithName("seed-lease"),
+		Period: time.Duration(*a.config.Controllers.Seed.LeaseResyncSeconds) * time.Second,
+		Healthy: func(ctx context.Context) error {
+			_, err := disco.RESTClient().Get().AbsPath("/healthz").DoRaw(ctx)
+			return err
+		},
+	}
+	care := &seed.Care{
+		Garden: a.reader, SeedName: object.Name, System: system, Lease: lease, Log: ctrl.Log.WithName("seed-care"),
+		Period: a.config.Controllers.Seed.ConditionsPeriod.Duration,
+	}
+	for _, runnable := range []manager.Runnable{lease, care} {
+		if err := mgr.Add(runnable); err != nil {
+			return err
+		}
+	}
+	return builder.ControllerManagedBy(mgr).Named("seed").
+		For(&gardencorev1beta1.Seed{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{RateLimiter: backoff()}).
+		Complete(reconciler)
+}
+
+// addControllerInstallation adds the controller that installs extensions. A changed ControllerDeployment concerns all of its
+// installations.
+func (a *agent) addControllerInstallation(mgr manager.Manager) error {
+	reconciler := &controllerinstallation.Reconciler{
+		Garden: a.reader, Seed: a.seed, Helm: a.helm, Images: a.images, SeedName: a.config.SeedConfig.Name,
+		Info: controllerinstallation.Garden{
+			ClusterIdentity: a.gardenIdentity, Config: a.garden, Address: a.config.GardenClientConnection.GardenClusterAddress,
+		},
+	}
+	return builder.ControllerManagedBy(mgr).Named("controllerinstallation").
+		For(&gardencorev1beta1.ControllerInstallation{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&gardencorev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(installationsOf(mgr.GetClient())),
+			builder.OnlyMetadata, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ControllerInstallation.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(reconciler)
+}
+
+// installationsOf maps a ControllerDeployment to its installations in this seed.
+func installationsOf(cached client.Client) handler.MapFunc {
+	return func(ctx context.Context, deployment client.Object) []reconcile.Request {
+		list := &gardencorev1beta1.ControllerInstallationList{}
+		if err := cached.List(ctx, list); err != nil {
+			return nil
+		}
+		var requests []reconcile.Request
+		for _, installation := range list.Items {
+			if ref := installation.Spec.DeploymentRef; ref != nil && ref.Name == deployment.GetName() {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&installation)})
+			}
+		}
+		return requests
+	}
+}
+
+// addShoot adds the controllers that reconcile shoots and care for their health.
+func (a *agent) addShoot(mgr manager.Manager) error {
+	looks := make(chan event.GenericEvent, 100)
+	reconciler := &shoot.Reconciler{
+		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity, GardenIdentity: a.gardenIdentity,
+		AfterOperation: func(key client.ObjectKey) {
+			object := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			select {
+			case looks <- event.GenericEvent{Object: object}:
+			default: // The next periodic look comes soon.
+			}
+		},
+	}
+	err := builder.ControllerManagedBy(mgr).Named("shoot").
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(changed(reconciler))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.Shoot.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(reconciler)
+	if err != nil {
+		return err
+	}
+	care := &shoot.Care{Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config}
+	return builder.ControllerManagedBy(mgr).Named("shoot-care").
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return true },
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		WatchesRawSource(source.Channel(looks, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ShootCare.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(care)
+}
+
+// changed lets through Shoots whose generation changed, and ends flows that work for an older one.
+func changed(reconciler *shoot.Reconciler) predicate.Predicate {
+	generation := predicate.GenerationChangedPredicate{}
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if !generation.Update(e) && (e.ObjectOld.GetDeletionTimestamp() == nil) == (e.ObjectNew.GetDeletionTimestamp() == nil) {
+				return false
+			}
+			reconciler.Interrupt(e.ObjectNew)
+			return true
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// backoff retries failures soon at first and every minute at the latest.
+func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](500*time.Millisecond, time.Minute)
+}

@@ -1,0 +1,246 @@
+// Package seed cares for the Seed object of this gardenlet: it creates it from the configuration, proves with a Lease that
+// gardenlet is alive, installs what the seed needs, and reports its health.
+package seed
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/version"
+)
+
+// Reconciler brings the seed into the state that the Seed object asks for.
+type Reconciler struct {
+	// Garden is a client of the garden, Seed one of the seed (not a cache).
+	Garden, Seed client.Client
+	// Config is gardenlet's configuration.
+	Config *config.Configuration
+	// System installs what the seed needs.
+	System *System
+	// Discovery asks the seed for its version.
+	Discovery discovery.DiscoveryInterface
+	// Identity of this process.
+	Identity gardencorev1beta1.Gardener
+	// CertificateExpiration is when gardenlet's certificate ends; nil when unknown.
+	CertificateExpiration *metav1.Time
+}
+
+// Ensure creates the Seed, or brings its specification to that of the configuration.
+func (r *Reconciler) Ensure(ctx context.Context) (*gardencorev1beta1.Seed, error) {
+	wanted := r.Config.SeedConfig
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: wanted.Name}}
+	err := r.Garden.Get(ctx, client.ObjectKeyFromObject(seed), seed)
+	if apierrors.IsNotFound(err) {
+		seed.Labels, seed.Annotations = maps.Clone(wanted.Labels), maps.Clone(wanted.Annotations)
+		seed.Spec = *wanted.Spec.DeepCopy()
+		return seed, r.Garden.Create(ctx, seed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Seed %s: %w", seed.Name, err)
+	}
+	before := seed.DeepCopy()
+	seed.Labels = merged(seed.Labels, wanted.Labels)
+	seed.Annotations = merged(seed.Annotations, wanted.Annotations)
+	overlay(&seed.Spec, &wanted.Spec)
+	if equality.Semantic.DeepEqual(before, seed) {
+		return seed, nil
+	}
+	if err := r.Garden.Update(ctx, seed); err != nil {
+		return nil, fmt.Errorf("updating Seed %s: %w", seed.Name, err)
+	}
+	return seed, nil
+}
+
+// overlay takes over the wanted specification but keeps what the API server defaulted.
+func overlay(spec, wanted *gardencorev1beta1.SeedSpec) {
+	defaulted := spec.DeepCopy()
+	*spec = *wanted.DeepCopy()
+	if spec.Settings == nil {
+		spec.Settings = defaulted.Settings
+	}
+	if len(spec.Networks.IPFamilies) == 0 {
+		spec.Networks.IPFamilies = defaulted.Networks.IPFamilies
+	}
+}
+
+// merged returns into with the entries of from.
+func merged(into, from map[string]string) map[string]string {
+	if len(from) == 0 {
+		return into
+	}
+	result := maps.Clone(into)
+	if result == nil {
+		result = map[string]string{}
+	}
+	maps.Copy(result, from)
+	return result
+}
+
+// Reconcile is one round: finalizer, deletion, installation, status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	seed := &gardencorev1beta1.Seed{}
+	if err := r.Garden.Get(ctx, req.NamespacedName, seed); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if seed.DeletionTimestamp != nil {
+		return ctrl.Result{RequeueAfter: 10 * time.Second}, r.delete(ctx, seed)
+	}
+	if err := r.ensureFinalizer(ctx, seed); err != nil {
+		return ctrl.Result{}, err
+	}
+	if seed.Status.LastOperation == nil || seed.Status.ObservedGeneration != seed.Generation {
+		if err := r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
+			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateProcessing, 0, "The seed is being reconciled.")
+		}); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	installErr := r.System.Install(ctx, seed)
+	if err := r.report(ctx, seed, installErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.Config.Controllers.Seed.SyncPeriod.Duration}, installErr
+}
+
+// ensureFinalizer adds the finalizer.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	patch := client.MergeFromWithOptions(seed.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if !controllerutil.AddFinalizer(seed, gardencorev1beta1.GardenerName) {
+		return nil
+	}
+	return r.Garden.Patch(ctx, seed, patch)
+}
+
+// delete lets the Seed go when nothing uses it any more.
+func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	if !controllerutil.ContainsFinalizer(seed, gardencorev1beta1.GardenerName) {
+		return nil
+	}
+	shoots := &gardencorev1beta1.ShootList{}
+	if err := r.Garden.List(ctx, shoots, client.MatchingFields{"spec.seedName": seed.Name}); err != nil {
+		return fmt.Errorf("listing the shoots of seed %s: %w", seed.Name, err)
+	}
+	installations := &gardencorev1beta1.ControllerInstallationList{}
+	if err := r.Garden.List(ctx, installations, client.MatchingFields{"spec.seedRef.name": seed.Name}); err != nil {
+		return fmt.Errorf("listing the extensions of seed %s: %w", seed.Name, err)
+	}
+	if n, m := len(shoots.Items), len(installations.Items); n+m > 0 {
+		return r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
+			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateProcessing, 50,
+				fmt.Sprintf("Waiting until %d shoots and %d extensions are gone.", n, m))
+			s.LastOperation.Type = gardencorev1beta1.LastOperationTypeDelete
+		})
+	}
+	if err := r.System.Uninstall(ctx); err != nil {
+		return err
+	}
+	patch := client.MergeFromWithOptions(seed.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(seed, gardencorev1beta1.GardenerName)
+	return client.IgnoreNotFound(r.Garden.Patch(ctx, seed, patch))
+}
+
+// report writes the outcome of a round.
+func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, installErr error) error {
+	identity, err := r.clusterIdentity(ctx, seed)
+	if err != nil {
+		return err
+	}
+	kubernetes, err := r.Discovery.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("asking the seed for its version: %w", err)
+	}
+	return r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
+		s.Gardener = r.Identity.DeepCopy()
+		s.KubernetesVersion = ptr.To(kubernetes.GitVersion)
+		s.ClusterIdentity = &identity
+		s.ClientCertificateExpirationTimestamp = r.CertificateExpiration
+		s.Capacity, s.Allocatable = capacity(r.Config.Resources)
+		s.ObservedGeneration = seed.Generation
+		if installErr != nil {
+			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateError, 50, installErr.Error())
+			return
+		}
+		s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateSucceeded, 100, "Seed cluster has been successfully reconciled.")
+	})
+}
+
+// operation returns the last operation in a new state; creation lasts until the first success.
+func operation(s *gardencorev1beta1.SeedStatus, state gardencorev1beta1.LastOperationState, progress int32, description string) *gardencorev1beta1.LastOperation {
+	t := gardencorev1beta1.LastOperationTypeReconcile
+	if s.LastOperation == nil || (s.LastOperation.Type == gardencorev1beta1.LastOperationTypeCreate && s.LastOperation.State != gardencorev1beta1.LastOperationStateSucceeded) {
+		t = gardencorev1beta1.LastOperationTypeCreate
+	}
+	return &gardencorev1beta1.LastOperation{Type: t, State: state, Progress: progress, Description: description, LastUpdateTime: metav1.Now()}
+}
+
+// capacity returns how many shoots the seed takes.
+func capacity(resources config.Resources) (total, allocatable corev1.ResourceList) {
+	quantity := func(n int64) corev1.ResourceList {
+		return corev1.ResourceList{gardencorev1beta1.ResourceShoots: *resource.NewQuantity(n, resource.DecimalSI)}
+	}
+	return quantity(resources.Capacity.Shoots), quantity(resources.Capacity.Shoots - resources.Reserved.Shoots)
+}
+
+// clusterIdentity returns the identity of the seed: that of its ConfigMap kube-system/cluster-identity, which is created if
+// it is missing. Once known it never changes.
+func (r *Reconciler) clusterIdentity(ctx context.Context, seed *gardencorev1beta1.Seed) (string, error) {
+	if identity := ptr.Deref(seed.Status.ClusterIdentity, ""); identity != "" {
+		return identity, nil
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: gardencorev1beta1.ClusterIdentity}}
+	err := r.Seed.Get(ctx, client.ObjectKeyFromObject(configMap), configMap)
+	if apierrors.IsNotFound(err) {
+		configMap.Data = map[string]string{gardencorev1beta1.ClusterIdentity: seed.Name + "-" + string(seed.UID)}
+		err = r.Seed.Create(ctx, configMap)
+	}
+	if err != nil {
+		return "", fmt.Errorf("identity of the seed in ConfigMap %s: %w", client.ObjectKeyFromObject(configMap), err)
+	}
+	return configMap.Data[gardencorev1beta1.ClusterIdentity], nil
+}
+
+// patchStatus changes the status and writes it if that made a difference.
+func (r *Reconciler) patchStatus(ctx context.Context, seed *gardencorev1beta1.Seed, change func(*gardencorev1beta1.SeedStatus)) error {
+	before := seed.DeepCopy()
+	change(&seed.Status)
+	if equality.Semantic.DeepEqual(before.Status, seed.Status) {
+		return nil
+	}
+	if err := r.Garden.Status().Patch(ctx, seed, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing the status of Seed %s: %w", seed.Name, err)
+	}
+	return nil
+}
+
+// NewIdentity describes this process in the status of objects.
+func NewIdentity(id, name string) gardencorev1beta1.Gardener {
+	return gardencorev1beta1.Gardener{ID: id, Name: name, Version: version.String()}
+}
+
+// setConditions returns the conditions with the given ones set.
+func setConditions(list []gardencorev1beta1.Condition, now time.Time, set ...gardencorev1beta1.Condition) []gardencorev1beta1.Condition {
+	for _, condition := range set {
+		list = conditions.Set(list, condition, now)
+	}
+	return list
+}
+
+// key of the Seed object.
+func key(name string) types.NamespacedName { return types.NamespacedName{Name: name} }

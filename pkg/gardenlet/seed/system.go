@@ -1,0 +1,119 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/charts"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+)
+
+const (
+	crdFolder           = "crds/seed"
+	resourceManagerName = "resource-manager"
+)
+
+// System is what every seed runs: custom resource definitions and resource-manager.
+type System struct {
+	// Seed is a client of the seed.
+	Seed client.Client
+	// Helm installs charts in it.
+	Helm *helm.Client
+	// Images resolves image names.
+	Images imagevector.Vector
+	// Config is gardenlet's configuration.
+	Config *config.Configuration
+}
+
+// Install brings everything up to date. It does not wait.
+func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	if err := s.InstallCRDs(ctx); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.GardenNamespace}}
+	if err := component.Apply(ctx, s.Seed, namespace); err != nil {
+		return err
+	}
+	return s.installResourceManager(ctx, seed)
+}
+
+// InstallCRDs applies the custom resource definitions of a seed.
+func (s *System) InstallCRDs(ctx context.Context) error {
+	entries, err := fs.ReadDir(charts.FS, crdFolder)
+	if err != nil {
+		return fmt.Errorf("reading the embedded custom resource definitions: %w", err)
+	}
+	for _, entry := range entries {
+		data, err := fs.ReadFile(charts.FS, path.Join(crdFolder, entry.Name()))
+		if err != nil {
+			return err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(data, &object.Object); err != nil {
+			return fmt.Errorf("%s: %w", entry.Name(), err)
+		}
+		if err := s.Seed.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner(component.FieldManager)); err != nil {
+			return fmt.Errorf("applying CustomResourceDefinition %s: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// installResourceManager installs its chart.
+func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	image, err := s.Images.Find(resourceManagerName)
+	if err != nil {
+		return err
+	}
+	chart, err := helm.LoadFS(charts.FS, resourceManagerName)
+	if err != nil {
+		return err
+	}
+	_, err = s.Helm.Install(ctx, helm.Release{
+		Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName, Chart: chart,
+		Values: map[string]any{
+			"image":      image.String(),
+			"clusterID":  "seed-" + seed.Name,
+			"syncPeriod": s.Config.ResourceManager.SyncPeriod.Duration.String(),
+		},
+	})
+	return err
+}
+
+// Uninstall removes resource-manager. The custom resource definitions stay: others may use them.
+func (s *System) Uninstall(ctx context.Context) error {
+	return s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName)
+}
+
+// Health returns the condition of what Install installed.
+func (s *System) Health(ctx context.Context) gardencorev1beta1.Condition {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName}}
+	err := s.Seed.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
+	if err == nil {
+		err = component.CheckDeployment(deployment)
+	}
+	if err == nil {
+		return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
+	}
+	status := gardencorev1beta1.ConditionFalse
+	if time.Since(deployment.CreationTimestamp.Time) < time.Minute {
+		status = gardencorev1beta1.ConditionProgressing
+	}
+	return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, status, "DeploymentUnhealthy",
+		fmt.Sprintf("Deployment %s: %v", client.ObjectKeyFromObject(deployment), err))
+}

@@ -1,0 +1,313 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+)
+
+// careTimeout bounds one look at a shoot.
+const careTimeout = 20 * time.Second
+
+// Care looks at the health of shoots and writes their conditions and the label that sums them up.
+type Care struct {
+	// Garden and Seed are clients.
+	Garden, Seed client.Client
+	// Config is gardenlet's configuration.
+	Config *config.Configuration
+	// Now is time.Now if nil.
+	Now func() time.Time
+}
+
+// Reconcile looks at one shoot.
+func (c *Care) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := c.Garden.Get(ctx, req.NamespacedName, shoot); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	again := ctrl.Result{RequeueAfter: c.Config.Controllers.ShootCare.SyncPeriod.Duration}
+	if seedOf(shoot) != c.Config.SeedConfig.Name || shoot.Status.TechnicalID == "" || shoot.Status.LastOperation == nil || shoot.DeletionTimestamp != nil {
+		return again, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, careTimeout)
+	defer cancel()
+	found := c.look(ctx, shoot)
+	return again, c.report(ctx, shoot, found)
+}
+
+// look returns all conditions as they are right now.
+func (c *Care) look(ctx context.Context, shoot *gardencorev1beta1.Shoot) []gardencorev1beta1.Condition {
+	namespace := shoot.Status.TechnicalID
+	workerless := len(shoot.Spec.Provider.Workers) == 0
+	found := []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, workerless)}
+
+	clientset, err := shootClientset(ctx, c.Seed, namespace)
+	if err == nil {
+		_, err = clientset.Discovery().RESTClient().Get().AbsPath("/healthz").DoRaw(ctx)
+	}
+	if err != nil {
+		return append(found, c.unavailable(err, workerless)...)
+	}
+	found = append(found, conditions.New(gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ConditionTrue,
+		"HealthzRequestSucceeded", "API server /healthz endpoint responded with success status code."))
+	if workerless {
+		return append(found, c.systemComponents(ctx, shoot, nil, nil))
+	}
+	nodes, err := clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return append(found, unknown(gardencorev1beta1.ShootEveryNodeReady, err), unknown(gardencorev1beta1.ShootSystemComponentsHealthy, err))
+	}
+	return append(found, EveryNodeReady(shoot.Spec.Provider.Workers, nodes.Items), c.systemComponents(ctx, shoot, clientset, nodes.Items))
+}
+
+// unavailable are the conditions of a shoot whose API server does not answer: nothing else can be known.
+func (c *Care) unavailable(err error, workerless bool) []gardencorev1beta1.Condition {
+	list := []gardencorev1beta1.Condition{
+		conditions.New(gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ConditionFalse, "APIServerDown", "The API server does not answer: "+err.Error()),
+		unknown(gardencorev1beta1.ShootSystemComponentsHealthy, err),
+	}
+	if !workerless {
+		list = append(list, unknown(gardencorev1beta1.ShootEveryNodeReady, err))
+	}
+	return list
+}
+
+// unknown is a condition that could not be checked.
+func unknown(t gardencorev1beta1.ConditionType, err error) gardencorev1beta1.Condition {
+	return conditions.New(t, gardencorev1beta1.ConditionUnknown, "ConditionNotChecked", err.Error())
+}
+
+// controlPlane looks at the workloads in the control plane's namespace.
+func (c *Care) controlPlane(ctx context.Context, namespace string, workerless bool) gardencorev1beta1.Condition {
+	const t = gardencorev1beta1.ShootControlPlaneHealthy
+	deployments, statefulSets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
+	for _, list := range []client.ObjectList{deployments, statefulSets} {
+		if err := c.Seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return unknown(t, err)
+		}
+	}
+	if problem := workloadProblem(deployments.Items, statefulSets.Items, workerless); problem.message != "" {
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, problem.reason, problem.message)
+	}
+	resources, err := c.managedResources(ctx, namespace, true)
+	if err != nil {
+		return unknown(t, err)
+	}
+	if message := resourceProblem(resources); message != "" {
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, "ManagedResourceUnhealthy", message)
+	}
+	return conditions.New(t, gardencorev1beta1.ConditionTrue, "ControlPlaneRunning", "All control plane components are healthy.")
+}
+
+// problem is why a condition is not True.
+type problem struct{ reason, message string }
+
+// workloadProblem returns the first problem of a control plane's workloads.
+func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, workerless bool) problem {
+	for _, name := range []string{"etcd-main", "etcd-events"} {
+		i := slices.IndexFunc(statefulSets, func(s appsv1.StatefulSet) bool { return s.Name == name })
+		if i < 0 {
+			return problem{"EtcdMissing", fmt.Sprintf("StatefulSet %s is missing.", name)}
+		}
+		if err := component.CheckStatefulSet(&statefulSets[i]); err != nil {
+			return problem{"EtcdUnhealthy", fmt.Sprintf("StatefulSet %s is unhealthy: %v.", name, err)}
+		}
+	}
+	required := []string{"kube-apiserver", "kube-controller-manager"}
+	if !workerless {
+		required = append(required, "kube-scheduler", "machine-controller-manager", "vpn-seed-server")
+	}
+	for _, name := range required {
+		if !slices.ContainsFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == name }) {
+			return problem{"DeploymentMissing", fmt.Sprintf("Deployment %s is missing.", name)}
+		}
+	}
+	for i := range deployments {
+		if err := component.CheckDeployment(&deployments[i]); err != nil {
+			return problem{"DeploymentUnhealthy", fmt.Sprintf("Deployment %s is unhealthy: %v.", deployments[i].Name, err)}
+		}
+	}
+	return problem{}
+}
+
+// managedResources lists the ManagedResources of class seed, or those of the shoot.
+func (c *Care) managedResources(ctx context.Context, namespace string, ofSeed bool) ([]resourcesv1alpha1.ManagedResource, error) {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := c.Seed.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing ManagedResources: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(m resourcesv1alpha1.ManagedResource) bool {
+		return (ptr.Deref(m.Spec.Class, "") == resourcesv1alpha1.ClassSeed) != ofSeed
+	}), nil
+}
+
+// resourceProblem says which ManagedResource is not applied, healthy and settled, and why.
+func resourceProblem(resources []resourcesv1alpha1.ManagedResource) string {
+	for _, resource := range resources {
+		for _, wanted := range []struct {
+			t      gardencorev1beta1.ConditionType
+			status gardencorev1beta1.ConditionStatus
+		}{
+			{resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionTrue},
+			{resourcesv1alpha1.ResourcesHealthy, gardencorev1beta1.ConditionTrue},
+		} {
+			condition := conditions.Get(resource.Status.Conditions, wanted.t)
+			if condition == nil {
+				return fmt.Sprintf("ManagedResource %s: %s has not been reported yet.", resource.Name, wanted.t)
+			}
+			if condition.Status != wanted.status {
+				return fmt.Sprintf("ManagedResource %s: %s", resource.Name, condition.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// systemComponents looks at what runs inside the shoot, and at the tunnel into it.
+func (c *Care) systemComponents(ctx context.Context, shoot *gardencorev1beta1.Shoot, clientset kubernetes.Interface, nodes []corev1.Node) gardencorev1beta1.Condition {
+	const t = gardencorev1beta1.ShootSystemComponentsHealthy
+	resources, err := c.managedResources(ctx, shoot.Status.TechnicalID, false)
+	if err != nil {
+		return unknown(t, err)
+	}
+	if message := resourceProblem(resources); message != "" {
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, "ManagedResourceUnhealthy", message)
+	}
+	if clientset == nil {
+		return conditions.New(t, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
+	}
+	if !slices.ContainsFunc(resources, func(m resourcesv1alpha1.ManagedResource) bool { return m.Name == resourceVPN }) {
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, "NoTunnelDeployed", fmt.Sprintf("ManagedResource %s, which deploys %s, is missing.", resourceVPN, vpnshoot.Name))
+	}
+	if err := tunnelError(ctx, clientset, nodes); err != nil {
+		return conditions.New(t, gardencorev1beta1.ConditionFalse, "TunnelConnectionBroken", err.Error())
+	}
+	return conditions.New(t, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
+}
+
+// EveryNodeReady compares the nodes of a shoot with its worker pools.
+func EveryNodeReady(workers []gardencorev1beta1.Worker, nodes []corev1.Node) gardencorev1beta1.Condition {
+	const t = gardencorev1beta1.ShootEveryNodeReady
+	for _, worker := range workers {
+		registered := 0
+		for _, node := range nodes {
+			if node.Labels[gardencorev1beta1.LabelWorkerPool] == worker.Name {
+				registered++
+			}
+		}
+		if registered < int(worker.Minimum) {
+			return conditions.New(t, gardencorev1beta1.ConditionFalse, "MissingNodes",
+				fmt.Sprintf("Not enough worker nodes registered in worker pool %q to meet minimum desired machine count. (%d/%d).", worker.Name, registered, worker.Minimum))
+		}
+	}
+	for _, node := range nodes {
+		if !nodeReady(&node) {
+			return conditions.New(t, gardencorev1beta1.ConditionFalse, "KubeletNotReady", fmt.Sprintf("Node %q is not ready: %s", node.Name, readyMessage(&node)))
+		}
+	}
+	return conditions.New(t, gardencorev1beta1.ConditionTrue, "EveryNodeReady", "All nodes are ready.")
+}
+
+// readyMessage is what the node says about its readiness.
+func readyMessage(node *corev1.Node) string {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Message
+		}
+	}
+	return "its kubelet has not reported yet"
+}
+
+// report writes conditions and label.
+func (c *Care) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, found []gardencorev1beta1.Condition) error {
+	now := time.Now
+	if c.Now != nil {
+		now = c.Now
+	}
+	before := shoot.DeepCopy()
+	for _, condition := range found {
+		previous := conditions.Get(shoot.Status.Conditions, condition.Type)
+		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now())
+		shoot.Status.Conditions = conditions.Set(shoot.Status.Conditions, condition, now())
+	}
+	if !equality.Semantic.DeepEqual(before.Status, shoot.Status) {
+		if err := c.Garden.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("writing the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err))
+		}
+	}
+	return c.label(ctx, shoot, StatusLabel(shoot))
+}
+
+// label sets the label that sums up the Shoot.
+func (c *Care) label(ctx context.Context, shoot *gardencorev1beta1.Shoot, value string) error {
+	if shoot.Labels[gardencorev1beta1.LabelShootStatus] == value {
+		return nil
+	}
+	patch := client.MergeFrom(shoot.DeepCopy())
+	shoot.Labels = component.Merge(shoot.Labels, map[string]string{gardencorev1beta1.LabelShootStatus: value})
+	return client.IgnoreNotFound(c.Garden.Patch(ctx, shoot, patch))
+}
+
+// threshold is how long a condition may be Progressing.
+func (c *Care) threshold(t gardencorev1beta1.ConditionType) time.Duration {
+	for _, threshold := range c.Config.Controllers.ShootCare.ConditionThresholds {
+		if threshold.Type == string(t) {
+			return threshold.Duration.Duration
+		}
+	}
+	return 0
+}
+
+// soften makes a condition that is not True Progressing while that is to be expected: during the creation, and for the time
+// of the threshold after it was True or an operation ended.
+func soften(found gardencorev1beta1.Condition, previous *gardencorev1beta1.Condition, last *gardencorev1beta1.LastOperation, threshold time.Duration, now time.Time) gardencorev1beta1.Condition {
+	if found.Status != gardencorev1beta1.ConditionFalse {
+		return found
+	}
+	creating := last != nil && last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State == gardencorev1beta1.LastOperationStateProcessing
+	ended := last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded && now.Sub(last.LastUpdateTime.Time) < threshold
+	lapsed := threshold > 0 && previous != nil &&
+		(previous.Status == gardencorev1beta1.ConditionTrue ||
+			previous.Status == gardencorev1beta1.ConditionProgressing && now.Sub(previous.LastTransitionTime.Time) < threshold)
+	if creating || ended || lapsed {
+		found.Status = gardencorev1beta1.ConditionProgressing
+	}
+	return found
+}
+
+// StatusLabel sums up a Shoot: healthy, progressing, unhealthy or unknown.
+func StatusLabel(shoot *gardencorev1beta1.Shoot) string {
+	if len(shoot.Status.LastErrors) > 0 {
+		return "unhealthy"
+	}
+	words := map[gardencorev1beta1.ConditionStatus]string{
+		gardencorev1beta1.ConditionFalse: "unhealthy", gardencorev1beta1.ConditionUnknown: "unknown", gardencorev1beta1.ConditionProgressing: "progressing",
+	}
+	for _, status := range []gardencorev1beta1.ConditionStatus{gardencorev1beta1.ConditionFalse, gardencorev1beta1.ConditionUnknown, gardencorev1beta1.ConditionProgressing} {
+		if slices.ContainsFunc(shoot.Status.Conditions, func(c gardencorev1beta1.Condition) bool { return c.Status == status }) {
+			return words[status]
+		}
+	}
+	if last := shoot.Status.LastOperation; last == nil || !strings.EqualFold(string(last.State), string(gardencorev1beta1.LastOperationStateSucceeded)) {
+		return "progressing"
+	}
+	return "healthy"
+}

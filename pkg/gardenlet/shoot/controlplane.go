@@ -1,0 +1,254 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-garden/trellis/pkg/component/kubescheduler"
+	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
+	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+)
+
+const (
+	// gatewayName and gatewayNamespace of the Gateway that TLSRoutes of the seed attach to.
+	gatewayName      = "gateway"
+	gatewayNamespace = gardencorev1beta1.GardenNamespace
+)
+
+// controlPlane are the tasks that others wait for.
+type controlPlane struct {
+	// apiServer: the API server answers. vpn: the seed's side of the tunnel is deployed. all: everything runs.
+	apiServer, vpn flow.TaskID
+	all            []flow.TaskID
+}
+
+// addControlPlane adds etcd, the API server and its companions. The API server is deployed together with its etcds, not
+// after them: it waits for them by itself, and its start goes on meanwhile.
+func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure flow.TaskID) controlPlane {
+	main, mainReady := o.addEtcd(g, f, etcd.Main)
+	events, eventsReady := o.addEtcd(g, f, etcd.Events)
+	before := o.addExtensions(g, gardencorev1beta1.BeforeKubeAPIServer, f.secrets, f.references)
+
+	g.Add(flow.Task{Name: "Deploying route to kube-apiserver", Fn: apply(o.deployRoute), Dependencies: []flow.TaskID{f.namespace}})
+	deployed := g.Add(flow.Task{
+		Name: "Deploying kube-apiserver", Dependencies: append([]flow.TaskID{f.secrets, main, events}, before...),
+		Fn: apply(func(ctx context.Context) error { return o.kubeAPIServer().Deploy(ctx) }),
+	})
+	c := controlPlane{apiServer: g.Add(flow.Task{
+		Name: "Waiting until kube-apiserver is ready", Dependencies: []flow.TaskID{deployed, mainReady, eventsReady},
+		Fn: rollout(func(ctx context.Context) error { return o.kubeAPIServer().Wait(ctx) }),
+	})}
+	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the infrastructure's.
+	c.vpn = g.Add(flow.Task{
+		Name: "Deploying vpn-seed-server", SkipIf: o.Plan.Workerless, Dependencies: append([]flow.TaskID{f.secrets}, o.ifNodesUnknown(infrastructure)...),
+		Fn: apply(func(ctx context.Context) error { return o.vpnSeedServer().Deploy(ctx) }),
+	})
+	c.all = append(c.all, c.apiServer)
+	c.all = append(c.all, o.addCompanion(g, "kube-controller-manager", false, c.apiServer, o.kubeControllerManager))
+	c.all = append(c.all, o.addCompanion(g, "kube-scheduler", o.Plan.Workerless, c.apiServer, o.kubeScheduler))
+	c.all = append(c.all, o.addProviderControlPlane(g, f, infrastructure, c.apiServer))
+	c.all = append(c.all, o.addExtensions(g, gardencorev1beta1.AfterKubeAPIServer, c.apiServer, f.references)...)
+	return c
+}
+
+// ifNodesUnknown returns the dependency on the infrastructure if only that knows the nodes' network.
+func (o *Operation) ifNodesUnknown(infrastructure flow.TaskID) []flow.TaskID {
+	if len(o.Plan.Networks.Nodes) > 0 {
+		return nil
+	}
+	return []flow.TaskID{infrastructure}
+}
+
+// addEtcd adds one etcd.
+func (o *Operation) addEtcd(g *flow.Graph, f foundation, role etcd.Role) (deployed, ready flow.TaskID) {
+	deployed = g.Add(flow.Task{
+		Name: fmt.Sprintf("Deploying %s etcd", role), Dependencies: []flow.TaskID{f.secrets},
+		Fn: apply(func(ctx context.Context) error { return o.etcd(role).Deploy(ctx) }),
+	})
+	ready = g.Add(flow.Task{
+		Name: fmt.Sprintf("Waiting until %s etcd is ready", role), Dependencies: []flow.TaskID{deployed},
+		Fn: rollout(func(ctx context.Context) error { return o.etcd(role).Wait(ctx) }),
+	})
+	return deployed, ready
+}
+
+// addCompanion adds a component that needs the API server, and the wait for it.
+func (o *Operation) addCompanion(g *flow.Graph, name string, skip bool, after flow.TaskID, build func() component.Component) flow.TaskID {
+	deployed := g.Add(flow.Task{
+		Name: "Deploying " + name, SkipIf: skip, Dependencies: []flow.TaskID{after},
+		Fn: apply(func(ctx context.Context) error { return build().Deploy(ctx) }),
+	})
+	return g.Add(flow.Task{
+		Name: fmt.Sprintf("Waiting until %s is ready", name), SkipIf: skip, Dependencies: []flow.TaskID{deployed},
+		Fn: rollout(func(ctx context.Context) error { return build().Wait(ctx) }),
+	})
+}
+
+// addProviderControlPlane adds what the provider deploys into the control plane.
+func (o *Operation) addProviderControlPlane(g *flow.Graph, f foundation, infrastructure, apiServer flow.TaskID) flow.TaskID {
+	deployed := g.Add(flow.Task{
+		Name: "Deploying provider's control plane components", Fn: apply(o.deployProviderControlPlane), SkipIf: o.Plan.Workerless,
+		Dependencies: []flow.TaskID{f.credentials, infrastructure, apiServer},
+	})
+	return g.Add(flow.Task{
+		Name: "Waiting until provider's control plane components are ready", SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{deployed},
+		Fn: func(ctx context.Context) error {
+			return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.ControlPlane{ObjectMeta: o.meta(o.Plan.ShootName)}, extension.DefaultTiming)
+		},
+	})
+}
+
+// addExtensions adds the Extension objects of one lifecycle.
+func (o *Operation) addExtensions(g *flow.Graph, lifecycle Lifecycle, after ...flow.TaskID) []flow.TaskID {
+	var ready []flow.TaskID
+	for _, wanted := range o.Plan.Extensions {
+		if wanted.Lifecycle != lifecycle {
+			continue
+		}
+		deployed := g.Add(flow.Task{
+			Name: fmt.Sprintf("Deploying extension %s", wanted.Type), Dependencies: after,
+			Fn: apply(func(ctx context.Context) error { return o.deployExtension(ctx, wanted) }),
+		})
+		ready = append(ready, g.Add(flow.Task{
+			Name: fmt.Sprintf("Waiting until extension %s is ready", wanted.Type), Dependencies: []flow.TaskID{deployed},
+			Fn: func(ctx context.Context) error {
+				return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.Extension{ObjectMeta: o.meta(wanted.Type)}, extension.DefaultTiming)
+			},
+		}))
+	}
+	return ready
+}
+
+// deployExtension writes an Extension.
+func (o *Operation) deployExtension(ctx context.Context, wanted ExtensionPlan) error {
+	object := &extensionsv1alpha1.Extension{ObjectMeta: o.meta(wanted.Type)}
+	return extension.Deploy(ctx, o.Seed, object, true, func() {
+		object.Spec.DefaultSpec = extensionsv1alpha1.DefaultSpec{Type: wanted.Type, ProviderConfig: compact(wanted.ProviderConfig)}
+	})
+}
+
+// deployProviderControlPlane writes the ControlPlane.
+func (o *Operation) deployProviderControlPlane(ctx context.Context) error {
+	object := &extensionsv1alpha1.ControlPlane{ObjectMeta: o.meta(o.Plan.ShootName)}
+	return extension.Deploy(ctx, o.Seed, object, true, func() {
+		object.Spec = extensionsv1alpha1.ControlPlaneSpec{
+			DefaultSpec:                  extensionsv1alpha1.DefaultSpec{Type: o.Plan.ProviderType, ProviderConfig: compact(o.Plan.ControlPlaneProvider)},
+			InfrastructureProviderStatus: o.infrastructureStatus(), Region: o.Plan.Region, SecretRef: o.credentialsRef(),
+		}
+	})
+}
+
+// etcd is the component of one etcd.
+func (o *Operation) etcd(role etcd.Role) component.Component {
+	return etcd.New(o.Seed, o.Plan.Namespace, o.secrets, etcd.Values{Role: role, Image: o.Plan.Images["etcd-steward"], Replicas: 1})
+}
+
+// kubeAPIServerValues are the settings of kube-apiserver.
+func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
+	p := o.Plan
+	values := kubeapiserver.Values{
+		Version: p.KubernetesVersion, Image: p.Images["kube-apiserver"], Replicas: 1,
+		ServiceNetworks: p.Networks.Services, AdvertiseAddress: p.APIServer.AdvertiseAddress, ExternalHostnames: p.APIServer.Hostnames,
+		ServiceAccountIssuer:    p.APIServer.Issuer,
+		Encryption:              kubeapiserver.EncryptionValues{Provider: p.APIServer.EncryptionProvider, Resources: p.APIServer.EncryptedResources},
+		AggregatorRouting:       true,
+		EnabledAdmissionPlugins: p.APIServer.EnabledPlugins, DisabledAdmissionPlugins: p.APIServer.DisabledPlugins,
+		IsWorkerless: p.Workerless,
+		FeatureGates: p.APIServer.FeatureGates, RuntimeConfig: p.APIServer.RuntimeConfig,
+		MaxRequestsInflight: p.APIServer.MaxNonMutating, MaxMutatingRequestsInflight: p.APIServer.MaxMutating,
+	}
+	if !p.Workerless {
+		values.VPN = &kubeapiserver.VPNValues{}
+	}
+	return values
+}
+
+// vpnSeedServer is the seed's end of the tunnel.
+func (o *Operation) vpnSeedServer() component.Component {
+	return vpnseedserver.New(o.Seed, o.Plan.Namespace, o.secrets, vpnseedserver.Values{
+		Image: o.Plan.Images["vpn"], Replicas: 1, ClusterDNS: o.Plan.Networks.DNS,
+		NodeNetworks: o.nodeNetworks(), PodNetworks: o.Plan.Networks.Pods, ServiceNetworks: o.Plan.Networks.Services,
+	})
+}
+
+// kubeControllerManager is the component.
+func (o *Operation) kubeControllerManager() component.Component {
+	values := kubecontrollermanager.Values{
+		Version: o.Plan.KubernetesVersion, Image: o.Plan.Images["kube-controller-manager"], Replicas: 1, ClusterName: o.Plan.Namespace,
+		PodNetworks: o.Plan.Networks.Pods, ServiceNetworks: o.Plan.Networks.Services, IsWorkerless: o.Plan.Workerless,
+	}
+	if user := o.Plan.Kubernetes.KubeControllerManager; user != nil {
+		values.FeatureGates = user.FeatureGates
+		values.NodeCIDRMaskSize = int(ptr.Deref(user.NodeCIDRMaskSize, 0))
+		values.ExtraArgs = controllerManagerArguments(user)
+	}
+	return kubecontrollermanager.New(o.Seed, o.Plan.Namespace, o.secrets, values)
+}
+
+// controllerManagerArguments renders the user's settings that have no field of their own.
+func controllerManagerArguments(user *gardencorev1beta1.KubeControllerManagerConfig) map[string]string {
+	arguments := map[string]string{}
+	duration := func(name string, value *metav1.Duration) {
+		if value != nil {
+			arguments[name] = value.Duration.String()
+		}
+	}
+	duration("node-monitor-grace-period", user.NodeMonitorGracePeriod)
+	if hpa := user.HorizontalPodAutoscalerConfig; hpa != nil {
+		duration("horizontal-pod-autoscaler-cpu-initialization-period", hpa.CPUInitializationPeriod)
+		duration("horizontal-pod-autoscaler-downscale-stabilization", hpa.DownscaleStabilization)
+		duration("horizontal-pod-autoscaler-initial-readiness-delay", hpa.InitialReadinessDelay)
+		duration("horizontal-pod-autoscaler-sync-period", hpa.SyncPeriod)
+		if hpa.Tolerance != nil {
+			arguments["horizontal-pod-autoscaler-tolerance"] = fmt.Sprint(*hpa.Tolerance)
+		}
+	}
+	return arguments
+}
+
+// kubeScheduler is the component.
+func (o *Operation) kubeScheduler() component.Component {
+	values := kubescheduler.Values{Version: o.Plan.KubernetesVersion, Image: o.Plan.Images["kube-scheduler"], Replicas: 1}
+	if user := o.Plan.Kubernetes.KubeScheduler; user != nil {
+		values.FeatureGates = user.FeatureGates
+	}
+	return kubescheduler.New(o.Seed, o.Plan.Namespace, o.secrets, values)
+}
+
+// deployRoute tells the seed's gateway which names lead to this API server.
+func (o *Operation) deployRoute(ctx context.Context) error {
+	return o.apply(ctx, o.route())
+}
+
+// route is the TLSRoute of the API server.
+func (o *Operation) route() *gatewayv1.TLSRoute {
+	var hostnames []gatewayv1.Hostname
+	for _, name := range o.Plan.APIServer.Hostnames {
+		hostnames = append(hostnames, gatewayv1.Hostname(name))
+	}
+	return &gatewayv1.TLSRoute{
+		ObjectMeta: o.meta(kubeapiserver.Name),
+		Spec: gatewayv1.TLSRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
+				Name: gatewayName, Namespace: ptr.To(gatewayv1.Namespace(gatewayNamespace)),
+			}}},
+			Hostnames: hostnames,
+			Rules: []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{{
+				BackendObjectReference: gatewayv1.BackendObjectReference{
+					Name: kubeapiserver.Name, Port: ptr.To(gatewayv1.PortNumber(kubeapiserver.ServicePort)),
+				},
+			}}}},
+		},
+	}
+}

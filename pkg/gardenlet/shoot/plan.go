@@ -1,0 +1,546 @@
+package shoot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+)
+
+const (
+	// clusterDomain is the DNS domain of services in every shoot.
+	clusterDomain = "cluster.local"
+	// advertiseAddress is where the Service kubernetes in a shoot leads: apiserver-proxy listens there on every node.
+	advertiseAddress = "240.0.0.1"
+	// dnsServiceIndex is the place of the cluster's DNS in the services' network.
+	dnsServiceIndex = 10
+)
+
+// Plan holds every decision about a shoot, made once from the objects in the garden. Tasks read it; nothing changes it.
+type Plan struct {
+	// Namespace is the technical ID: the name of the control plane's namespace in the seed.
+	Namespace string
+	// ShootName, ShootNamespace and ProjectName say where the Shoot is in the garden; UID which one it is.
+	ShootName, ShootNamespace, ProjectName, UID string
+	// ClusterIdentity is unique among all clusters.
+	ClusterIdentity string
+
+	// Workerless shoots have no nodes, and nothing that only nodes need.
+	Workerless bool
+	// ProviderType, Region and their settings.
+	ProviderType, Region                       string
+	InfrastructureConfig, ControlPlaneProvider *runtime.RawExtension
+	// Credentials is the Secret of the garden with credentials for the infrastructure.
+	Credentials *corev1.ObjectReference
+	// References are objects of the garden that the shoot's extensions use.
+	References []gardencorev1beta1.NamedResourceReference
+
+	// KubernetesVersion of the control plane, without "v".
+	KubernetesVersion string
+	// APIServer are the settings of kube-apiserver.
+	APIServer APIServerPlan
+	// Kubernetes are the user's settings.
+	Kubernetes gardencorev1beta1.Kubernetes
+	// Networks of the shoot.
+	Networks NetworksPlan
+	// Internal and External are the DNS records of the API server; nil if there is to be none.
+	Internal, External *RecordPlan
+	// Addresses are what users are told.
+	Addresses []gardencorev1beta1.ShootAdvertisedAddress
+	// Gateway is the address of the seed.
+	Gateway config.Gateway
+
+	// Extensions of kind Extension, in the order of their types.
+	Extensions []ExtensionPlan
+	// Pools of workers.
+	Pools []PoolPlan
+	// SystemPoolTolerations let system components onto tainted pools.
+	SystemPoolTolerations []corev1.Toleration
+	// Images by name.
+	Images map[string]string
+}
+
+// APIServerPlan are the settings of kube-apiserver.
+type APIServerPlan struct {
+	// Hostnames are the names in its certificate and in the seed's gateway.
+	Hostnames []string
+	// Issuer of service account tokens.
+	Issuer string
+	// AdvertiseAddress is empty without workers.
+	AdvertiseAddress string
+	// EncryptionProvider and EncryptedResources of encryption at rest.
+	EncryptionProvider kubeapiserver.EncryptionProvider
+	EncryptedResources []string
+	// FeatureGates and RuntimeConfig are the user's.
+	FeatureGates, RuntimeConfig map[string]bool
+	// EnabledPlugins and DisabledPlugins of admission.
+	EnabledPlugins, DisabledPlugins []string
+	// MaxNonMutating and MaxMutating requests in flight; 0 for the default.
+	MaxNonMutating, MaxMutating int
+}
+
+// NetworksPlan are the networks of the shoot.
+type NetworksPlan struct {
+	// Type and ProviderConfig of the network plugin.
+	Type           string
+	ProviderConfig *runtime.RawExtension
+	// Pods, Services and Nodes as CIDRs. Nodes is empty if the infrastructure chooses them.
+	Pods, Services, Nodes []string
+	// IPFamilies in the order of preference.
+	IPFamilies []gardencorev1beta1.IPFamily
+	// APIServer is the address of the Service kubernetes, DNS that of the cluster's DNS.
+	APIServer, DNS string
+}
+
+// RecordPlan is a DNS record.
+type RecordPlan struct {
+	// Name of the DNSRecord object and of its Secret.
+	Name, SecretName string
+	// Hostname that the record is for.
+	Hostname string
+	// Type of the DNS provider, and its zone if it is known.
+	Type string
+	Zone *string
+	// Credentials is the Secret of the garden.
+	Credentials corev1.ObjectReference
+	// RecordType and Value of the record.
+	RecordType extensionsv1alpha1.DNSRecordType
+	Value      string
+}
+
+// Lifecycle says when an extension is reconciled.
+type Lifecycle = gardencorev1beta1.ControllerResourceLifecycleStrategy
+
+// ExtensionPlan is an object of kind Extension.
+type ExtensionPlan struct {
+	Type           string
+	ProviderConfig *runtime.RawExtension
+	Lifecycle      Lifecycle
+}
+
+// PoolPlan is a worker pool.
+type PoolPlan struct {
+	Worker gardencorev1beta1.Worker
+	// KubernetesVersion of its kubelets.
+	KubernetesVersion string
+	// KubeletImage holds the kubelet.
+	KubeletImage string
+	// Kubelet are the user's settings, those of the pool before those of the shoot.
+	Kubelet *gardencorev1beta1.KubeletConfig
+	// ImageName and ImageVersion of the machines' image.
+	ImageName, ImageVersion string
+	// MachineType of the profile; nil if the profile has none of that name.
+	MachineType *gardencorev1beta1.MachineType
+	// SecretName is the Secret of node-agent, and the key of the pool: when it changes the machines are replaced.
+	SecretName string
+}
+
+// NewPlan decides. Errors are mistakes in the objects of the garden.
+func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, error) {
+	shoot := in.Shoot
+	p := &Plan{
+		Namespace:            TechnicalID(in.ProjectName, shoot),
+		ShootName:            shoot.Name,
+		ShootNamespace:       shoot.Namespace,
+		ProjectName:          in.ProjectName,
+		UID:                  string(shoot.UID),
+		Workerless:           len(shoot.Spec.Provider.Workers) == 0,
+		ProviderType:         shoot.Spec.Provider.Type,
+		Region:               shoot.Spec.Region,
+		InfrastructureConfig: shoot.Spec.Provider.InfrastructureConfig,
+		ControlPlaneProvider: shoot.Spec.Provider.ControlPlaneConfig,
+		Credentials:          in.Credentials,
+		References:           shoot.Spec.Resources,
+		KubernetesVersion:    shoot.Spec.Kubernetes.Version,
+		Kubernetes:           shoot.Spec.Kubernetes,
+		Gateway:              gateway,
+	}
+	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity, fmt.Sprintf("%s-%s-%s", p.Namespace, p.UID, in.GardenIdentity))
+	for _, step := range []func(*Inputs) error{
+		p.planNetworks, p.planDNS, p.planAPIServer, p.planExtensions,
+		func(in *Inputs) error { return p.planImages(images) },
+		func(in *Inputs) error { return p.planPools(in, images) },
+	} {
+		if err := step(in); err != nil {
+			return nil, &configurationError{err}
+		}
+	}
+	return p, nil
+}
+
+// TechnicalID is the name of the control plane's namespace. Once in the status it stays.
+func TechnicalID(project string, shoot *gardencorev1beta1.Shoot) string {
+	if shoot.Status.TechnicalID != "" {
+		return shoot.Status.TechnicalID
+	}
+	return gardencorev1beta1.TechnicalIDPrefix + project + "--" + shoot.Name
+}
+
+// planNetworks decides about the networks: the shoot's own, else the seed's defaults for shoots.
+func (p *Plan) planNetworks(in *Inputs) error {
+	var pods, services, nodes *string
+	if defaults := in.Seed.Spec.Networks.ShootDefaults; defaults != nil {
+		pods, services = defaults.Pods, defaults.Services
+	}
+	p.Networks.IPFamilies = []gardencorev1beta1.IPFamily{gardencorev1beta1.IPFamilyIPv4}
+	if networking := in.Shoot.Spec.Networking; networking != nil {
+		p.Networks.Type = ptr.Deref(networking.Type, "")
+		p.Networks.ProviderConfig = networking.ProviderConfig
+		pods, services, nodes = first(networking.Pods, pods), first(networking.Services, services), networking.Nodes
+		if len(networking.IPFamilies) > 0 {
+			p.Networks.IPFamilies = networking.IPFamilies
+		}
+	}
+	if services == nil {
+		return fmt.Errorf("spec.networking.services is not set and the seed has no default for it")
+	}
+	p.Networks.Services = []string{*services}
+	var err error
+	if p.Networks.APIServer, err = kubeapiserver.ServiceIP(*services, 1); err != nil {
+		return fmt.Errorf("spec.networking.services: %w", err)
+	}
+	if p.Networks.DNS, err = kubeapiserver.ServiceIP(*services, dnsServiceIndex); err != nil {
+		return fmt.Errorf("spec.networking.services: %w", err)
+	}
+	if p.Workerless {
+		return nil
+	}
+	if pods == nil {
+		return fmt.Errorf("spec.networking.pods is not set and the seed has no default for it")
+	}
+	p.Networks.Pods = []string{*pods}
+	if nodes != nil {
+		p.Networks.Nodes = []string{*nodes}
+	}
+	for _, cidr := range append(slices.Clone(p.Networks.Pods), p.Networks.Nodes...) {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			return fmt.Errorf("spec.networking: %w", err)
+		}
+	}
+	return nil
+}
+
+// planDNS decides about the names of the API server and who serves them.
+func (p *Plan) planDNS(in *Inputs) error {
+	if internal := in.Seed.Spec.DNS.Internal; internal != nil {
+		p.Internal = p.record("internal", fmt.Sprintf("api.%s.%s.%s", p.ShootName, p.ProjectName, internal.Domain), internal.Type, internal.Zone, internal.CredentialsRef)
+	}
+	if err := p.planExternalDNS(in); err != nil {
+		return err
+	}
+	if p.External != nil {
+		p.Addresses = append(p.Addresses, address(gardencorev1beta1.AdvertisedAddressExternal, p.External.Hostname))
+	}
+	if p.Internal != nil {
+		p.Addresses = append(p.Addresses, address(gardencorev1beta1.AdvertisedAddressInternal, p.Internal.Hostname))
+	}
+	if len(p.Addresses) == 0 {
+		return fmt.Errorf("the seed has no spec.dns.internal and the shoot no spec.dns.domain: its API server would have no name")
+	}
+	return nil
+}
+
+// planExternalDNS uses the shoot's own DNS provider, else the seed's default domain that the shoot's domain is in.
+func (p *Plan) planExternalDNS(in *Inputs) error {
+	dns := in.Shoot.Spec.DNS
+	if dns == nil || ptr.Deref(dns.Domain, "") == "" {
+		return nil
+	}
+	hostname := "api." + *dns.Domain
+	for _, provider := range dns.Providers {
+		switch {
+		case ptr.Deref(provider.Type, "") == gardencorev1beta1.DNSUnmanaged:
+			p.Addresses = append(p.Addresses, address(gardencorev1beta1.AdvertisedAddressUnmanaged, hostname))
+			return nil
+		case ptr.Deref(provider.Primary, len(dns.Providers) == 1) && provider.Type != nil:
+			credentials := p.Credentials
+			if ref := provider.CredentialsRef; ref != nil {
+				credentials = &corev1.ObjectReference{Kind: ref.Kind, APIVersion: ref.APIVersion, Namespace: p.ShootNamespace, Name: ref.Name}
+			} else if provider.SecretName != nil {
+				credentials = &corev1.ObjectReference{Kind: "Secret", APIVersion: "v1", Namespace: p.ShootNamespace, Name: *provider.SecretName}
+			}
+			if credentials == nil {
+				return fmt.Errorf("spec.dns.providers: provider %q has no credentials", *provider.Type)
+			}
+			p.External = p.record("external", hostname, *provider.Type, nil, *credentials)
+			return nil
+		}
+	}
+	for _, domain := range in.Seed.Spec.DNS.Defaults {
+		if strings.HasSuffix(*dns.Domain, "."+domain.Domain) {
+			p.External = p.record("external", hostname, domain.Type, domain.Zone, domain.CredentialsRef)
+			return nil
+		}
+	}
+	return fmt.Errorf("spec.dns.domain %q is in none of the seed's default domains, and spec.dns.providers names no primary provider for it", *dns.Domain)
+}
+
+// record plans one DNS record that leads to the seed's gateway.
+func (p *Plan) record(purpose, hostname, providerType string, zone *string, credentials corev1.ObjectReference) *RecordPlan {
+	return &RecordPlan{
+		Name: p.ShootName + "-" + purpose, SecretName: "dnsrecord-" + p.ShootName + "-" + purpose,
+		Hostname: hostname, Type: providerType, Zone: zone, Credentials: credentials,
+		RecordType: extensionsv1alpha1.DNSRecordType(p.Gateway.RecordType()), Value: p.Gateway.Address,
+	}
+}
+
+// address is what users are told about a name of the API server.
+func address(name, hostname string) gardencorev1beta1.ShootAdvertisedAddress {
+	return gardencorev1beta1.ShootAdvertisedAddress{Name: name, URL: "https://" + hostname}
+}
+
+// Hostname is where machines reach the API server.
+func (p *Plan) Hostname() string {
+	if p.Internal != nil {
+		return p.Internal.Hostname
+	}
+	return p.APIServer.Hostnames[0]
+}
+
+// planAPIServer decides about kube-apiserver.
+func (p *Plan) planAPIServer(in *Inputs) error {
+	for _, a := range p.Addresses {
+		p.APIServer.Hostnames = append(p.APIServer.Hostnames, strings.TrimPrefix(a.URL, "https://"))
+	}
+	p.APIServer.Issuer = p.Addresses[len(p.Addresses)-1].URL
+	p.APIServer.EncryptionProvider = kubeapiserver.AESCBC
+	if !p.Workerless {
+		p.APIServer.AdvertiseAddress = advertiseAddress
+	}
+	user := in.Shoot.Spec.Kubernetes.KubeAPIServer
+	if user == nil {
+		return nil
+	}
+	if user.ServiceAccountConfig != nil {
+		p.APIServer.Issuer = ptr.Deref(user.ServiceAccountConfig.Issuer, p.APIServer.Issuer)
+	}
+	p.APIServer.FeatureGates, p.APIServer.RuntimeConfig = user.FeatureGates, user.RuntimeConfig
+	if requests := user.Requests; requests != nil {
+		p.APIServer.MaxNonMutating = int(ptr.Deref(requests.MaxNonMutatingInflight, 0))
+		p.APIServer.MaxMutating = int(ptr.Deref(requests.MaxMutatingInflight, 0))
+	}
+	for _, plugin := range user.AdmissionPlugins {
+		if ptr.Deref(plugin.Disabled, false) {
+			p.APIServer.DisabledPlugins = append(p.APIServer.DisabledPlugins, plugin.Name)
+		} else {
+			p.APIServer.EnabledPlugins = append(p.APIServer.EnabledPlugins, plugin.Name)
+		}
+	}
+	return p.planEncryption(user.EncryptionConfig)
+}
+
+// planEncryption decides what is encrypted in etcd, and how.
+func (p *Plan) planEncryption(user *gardencorev1beta1.EncryptionConfig) error {
+	p.APIServer.EncryptedResources = []string{"secrets"}
+	if user == nil {
+		return nil
+	}
+	for _, resource := range user.Resources {
+		if !slices.Contains(p.APIServer.EncryptedResources, resource) {
+			p.APIServer.EncryptedResources = append(p.APIServer.EncryptedResources, resource)
+		}
+	}
+	switch t := ptr.Deref(user.Provider.Type, gardencorev1beta1.EncryptionProviderTypeAESCBC); t {
+	case gardencorev1beta1.EncryptionProviderTypeAESCBC:
+		p.APIServer.EncryptionProvider = kubeapiserver.AESCBC
+	case gardencorev1beta1.EncryptionProviderTypeSecretbox:
+		p.APIServer.EncryptionProvider = kubeapiserver.Secretbox
+	default:
+		return fmt.Errorf("spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type %q is not supported; use aescbc or secretbox", t)
+	}
+	return nil
+}
+
+// planExtensions lists the shoot's extensions and those that are enabled for every shoot.
+func (p *Plan) planExtensions(in *Inputs) error {
+	wanted := map[string]ExtensionPlan{}
+	disabled := map[string]bool{}
+	for _, extension := range in.Shoot.Spec.Extensions {
+		if ptr.Deref(extension.Disabled, false) {
+			disabled[extension.Type] = true
+			continue
+		}
+		wanted[extension.Type] = ExtensionPlan{Type: extension.Type, ProviderConfig: extension.ProviderConfig}
+	}
+	for _, registration := range in.Registrations {
+		for _, resource := range registration.Spec.Resources {
+			if resource.Kind != extensionsv1alpha1.ExtensionResource {
+				continue
+			}
+			if automatic(resource, p.Workerless) && !disabled[resource.Type] {
+				if _, found := wanted[resource.Type]; !found {
+					wanted[resource.Type] = ExtensionPlan{Type: resource.Type}
+				}
+			}
+			if extension, found := wanted[resource.Type]; found {
+				extension.Lifecycle = lifecycle(resource)
+				wanted[resource.Type] = extension
+			}
+		}
+	}
+	for _, extension := range wanted {
+		if extension.Lifecycle == "" {
+			return fmt.Errorf("spec.extensions: no ControllerRegistration offers an extension of type %q", extension.Type)
+		}
+		p.Extensions = append(p.Extensions, extension)
+	}
+	slices.SortFunc(p.Extensions, func(a, b ExtensionPlan) int { return strings.Compare(a.Type, b.Type) })
+	return nil
+}
+
+// automatic says whether an extension is enabled for every shoot.
+func automatic(resource gardencorev1beta1.ControllerResource, workerless bool) bool {
+	return slices.Contains(resource.AutoEnable, gardencorev1beta1.ClusterTypeShoot) && (!workerless || ptr.Deref(resource.WorkerlessSupported, false))
+}
+
+// lifecycle says when an extension is reconciled.
+func lifecycle(resource gardencorev1beta1.ControllerResource) Lifecycle {
+	if resource.Lifecycle == nil || resource.Lifecycle.Reconcile == nil {
+		return gardencorev1beta1.AfterKubeAPIServer
+	}
+	return *resource.Lifecycle.Reconcile
+}
+
+// imagesOfControlPlane are resolved with the shoot's Kubernetes version where the vector gives no tag.
+var imagesOfControlPlane = []string{
+	"etcd-steward", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "vpn", "coredns", "pause",
+}
+
+// planImages resolves the images of the control plane and the system components.
+func (p *Plan) planImages(images imagevector.Vector) error {
+	p.Images = map[string]string{}
+	for _, name := range imagesOfControlPlane {
+		options := []imagevector.FindOption{}
+		if strings.HasPrefix(name, "kube-") {
+			options = append(options, imagevector.Version(p.KubernetesVersion))
+		}
+		image, err := images.Find(name, options...)
+		if err != nil {
+			return err
+		}
+		p.Images[name] = image.String()
+	}
+	return nil
+}
+
+// planPools decides about the worker pools.
+func (p *Plan) planPools(in *Inputs, images imagevector.Vector) error {
+	for i, worker := range in.Shoot.Spec.Provider.Workers {
+		pool, err := planPool(in, worker, images)
+		if err != nil {
+			return fmt.Errorf("spec.provider.workers[%d]: %w", i, err)
+		}
+		p.Pools = append(p.Pools, pool)
+		for _, taint := range worker.Taints {
+			p.SystemPoolTolerations = append(p.SystemPoolTolerations, corev1.Toleration{
+				Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect,
+			})
+		}
+	}
+	return nil
+}
+
+// planPool decides about one worker pool.
+func planPool(in *Inputs, worker gardencorev1beta1.Worker, images imagevector.Vector) (PoolPlan, error) {
+	pool := PoolPlan{Worker: worker, KubernetesVersion: in.Shoot.Spec.Kubernetes.Version, Kubelet: in.Shoot.Spec.Kubernetes.Kubelet}
+	if own := worker.Kubernetes; own != nil {
+		pool.KubernetesVersion = ptr.Deref(own.Version, pool.KubernetesVersion)
+		if own.Kubelet != nil {
+			pool.Kubelet = own.Kubelet
+		}
+	}
+	if worker.Machine.Image == nil || ptr.Deref(worker.Machine.Image.Version, "") == "" {
+		return pool, fmt.Errorf("machine.image has no name or version")
+	}
+	pool.ImageName, pool.ImageVersion = worker.Machine.Image.Name, *worker.Machine.Image.Version
+	for i, machineType := range in.CloudProfile.Spec.MachineTypes {
+		if machineType.Name == worker.Machine.Type {
+			pool.MachineType = &in.CloudProfile.Spec.MachineTypes[i]
+		}
+	}
+	image, err := images.Find("kubelet", imagevector.Version(pool.KubernetesVersion))
+	if err != nil {
+		return pool, err
+	}
+	pool.KubeletImage = image.String()
+	pool.SecretName, err = poolKey(in.Shoot, pool)
+	return pool, err
+}
+
+// poolKey names a pool together with everything whose change calls for new machines.
+func poolKey(shoot *gardencorev1beta1.Shoot, pool PoolPlan) (string, error) {
+	name := "gardener-node-agent-" + pool.Worker.Name
+	if strategy := ptr.Deref(pool.Worker.UpdateStrategy, gardencorev1beta1.AutoRollingUpdate); strategy != gardencorev1beta1.AutoRollingUpdate {
+		return name, nil
+	}
+	version, err := semver.NewVersion(pool.KubernetesVersion)
+	if err != nil {
+		return "", fmt.Errorf("kubernetes version %q: %w", pool.KubernetesVersion, err)
+	}
+	parts := []string{
+		fmt.Sprintf("%d.%d", version.Major(), version.Minor()), pool.Worker.Machine.Type, pool.ImageName, pool.ImageVersion,
+	}
+	if volume := pool.Worker.Volume; volume != nil {
+		parts = append(parts, volume.VolumeSize, ptr.Deref(volume.Type, ""))
+	}
+	if cri := pool.Worker.CRI; cri != nil {
+		parts = append(parts, string(cri.Name))
+	}
+	parts = append(parts, rotations(shoot)...)
+	kubelet, err := rollingKubeletSettings(pool.Kubelet)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append(parts, kubelet), "\n")))
+	return name + "-" + hex.EncodeToString(sum[:])[:16], nil
+}
+
+// rotations returns when the credentials that machines hold were last rotated.
+func rotations(shoot *gardencorev1beta1.Shoot) []string {
+	credentials := shoot.Status.Credentials
+	if credentials == nil || credentials.Rotation == nil {
+		return nil
+	}
+	var times []string
+	if ca := credentials.Rotation.CertificateAuthorities; ca != nil && ca.LastInitiationTime != nil {
+		times = append(times, "ca"+strconv.FormatInt(ca.LastInitiationTime.Unix(), 10))
+	}
+	if key := credentials.Rotation.ServiceAccountKey; key != nil && key.LastInitiationTime != nil {
+		times = append(times, "sa"+strconv.FormatInt(key.LastInitiationTime.Unix(), 10))
+	}
+	return times
+}
+
+// rollingKubeletSettings renders the settings that a running node cannot take over.
+func rollingKubeletSettings(kubelet *gardencorev1beta1.KubeletConfig) (string, error) {
+	if kubelet == nil {
+		return "", nil
+	}
+	rendered, err := json.Marshal([]any{kubelet.KubeReserved, kubelet.EvictionHard, kubelet.CPUManagerPolicy})
+	return string(rendered), err
+}
+
+// first returns the first pointer that is not nil.
+func first[T any](values ...*T) *T {
+	for _, value := range values {
+		if value != nil {
+			return value
+		}
+	}
+	return nil
+}

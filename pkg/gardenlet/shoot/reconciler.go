@@ -1,0 +1,287 @@
+package shoot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+)
+
+// errSuperseded ends a flow whose Shoot has changed in the meantime: the next one starts from the new state.
+var errSuperseded = errors.New("the Shoot has changed; starting again")
+
+// Reconciler reconciles the Shoots of a seed.
+type Reconciler struct {
+	// Garden reads from the garden's API server (Shoots may come from a cache), Seed from the seed's.
+	Garden client.Client
+	Seed   client.WithWatch
+	// Config is gardenlet's configuration.
+	Config *config.Configuration
+	// Images resolves image names.
+	Images imagevector.Vector
+	// Identity of this process, GardenIdentity that of the garden.
+	Identity       gardencorev1beta1.Gardener
+	GardenIdentity string
+	// AfterOperation is called with the Shoot after every operation, to have its health checked.
+	AfterOperation func(key client.ObjectKey)
+
+	mu      sync.Mutex
+	running map[client.ObjectKey]run
+}
+
+// run is a flow at work.
+type run struct {
+	generation int64
+	cancel     context.CancelCauseFunc
+}
+
+// Reconcile brings one Shoot into its desired state, or removes it.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := r.Garden.Get(ctx, req.NamespacedName, shoot); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if seedOf(shoot) != r.Config.SeedConfig.Name {
+		return ctrl.Result{}, nil
+	}
+	if shoot.Annotations[gardencorev1beta1.ShootIgnore] == "true" {
+		return ctrl.Result{}, nil
+	}
+	if shoot.DeletionTimestamp != nil {
+		return r.delete(ctx, shoot)
+	}
+	if isFailed(shoot) {
+		return ctrl.Result{}, nil
+	}
+	if wait := r.untilSync(shoot, time.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	return r.reconcile(ctx, shoot)
+}
+
+// untilSync says how long a settled Shoot may be left alone.
+func (r *Reconciler) untilSync(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
+	if !settled(shoot) || shoot.Status.Gardener.Version != r.Identity.Version {
+		return 0
+	}
+	period := r.Config.Controllers.Shoot.SyncPeriod.Duration
+	if own, err := time.ParseDuration(shoot.Annotations[gardencorev1beta1.ShootSyncPeriod]); err == nil && own > 0 {
+		period = own
+	}
+	return max(0, period-now.Sub(shoot.Status.LastOperation.LastUpdateTime.Time))
+}
+
+// begin registers a flow, so that Interrupt finds it. The returned function must be called at its end.
+func (r *Reconciler) begin(ctx context.Context, shoot *gardencorev1beta1.Shoot) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	key := client.ObjectKeyFromObject(shoot)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running == nil {
+		r.running = map[client.ObjectKey]run{}
+	}
+	r.running[key] = run{generation: shoot.Generation, cancel: cancel}
+	return ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, key)
+		cancel(nil)
+	}
+}
+
+// Interrupt ends the flow that works for an older generation of the Shoot: a change, or its deletion, need not wait for it.
+func (r *Reconciler) Interrupt(shoot client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if current, found := r.running[client.ObjectKeyFromObject(shoot)]; found && current.generation < shoot.GetGeneration() {
+		current.cancel(errSuperseded)
+	}
+}
+
+// reconcile runs the flow that creates the shoot or brings it up to date.
+func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
+	log := ctrl.LoggerFrom(ctx)
+	if err := r.ensureFinalizer(ctx, shoot); err != nil {
+		return ctrl.Result{}, err
+	}
+	ctx, end := r.begin(ctx, shoot)
+	defer end()
+	writer := newStatusWriter(r.Garden, shoot)
+	op, err := r.prepare(ctx, log, shoot, writer)
+	if err != nil {
+		return r.failed(ctx, writer, err)
+	}
+	graph, err := op.ReconcileFlow()
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
+	started := time.Now()
+	err = graph.Run(ctx, flow.Options{Log: log, OnProgress: writer.progress, OnSuccess: writer.taskSucceeded})
+	if err == nil {
+		err = op.cleanUpSecrets(ctx)
+	}
+	defer r.operated(shoot)
+	if err != nil {
+		return r.failed(ctx, writer, err)
+	}
+	log.Info("Reconciled", "seconds", time.Since(started).Seconds())
+	if err := writer.update(ctx, succeeded(op.infrastructure.Load(), metav1.Now())); err != nil {
+		return ctrl.Result{}, err
+	}
+	op.Inputs.Shoot = writer.current()
+	return ctrl.Result{RequeueAfter: r.Config.Controllers.Shoot.SyncPeriod.Duration}, writeCluster(ctx, r.Seed, op.Plan.Namespace, op.Inputs)
+}
+
+// operated has the health of the shoot checked.
+func (r *Reconciler) operated(shoot *gardencorev1beta1.Shoot) {
+	if r.AfterOperation != nil {
+		r.AfterOperation(client.ObjectKeyFromObject(shoot))
+	}
+}
+
+// prepare reads what decides about the shoot, plans, and writes the start of the operation to the status and the Cluster.
+func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *gardencorev1beta1.Shoot, writer *statusWriter) (*Operation, error) {
+	seedName := r.Config.SeedConfig.Name
+	in, err := readInputs(ctx, r.Garden, shoot, seedName, r.GardenIdentity)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewPlan(in, r.Config.Gateway, r.Images)
+	if err != nil {
+		return nil, err
+	}
+	if err := writer.update(ctx, begin(plan, shoot, seedName, r.Identity, metav1.Now())); err != nil {
+		return nil, err
+	}
+	in.Shoot = writer.current()
+	if err := writeCluster(ctx, r.Seed, plan.Namespace, in); err != nil {
+		return nil, err
+	}
+	return &Operation{Plan: plan, Inputs: in, Garden: r.Garden, Seed: r.Seed, Log: log}, nil
+}
+
+// ensureFinalizer adds the finalizer.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+	patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if !controllerutil.AddFinalizer(shoot, gardencorev1beta1.GardenerName) {
+		return nil
+	}
+	if err := r.Garden.Patch(ctx, shoot, patch); err != nil {
+		return fmt.Errorf("adding the finalizer to Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	}
+	return nil
+}
+
+// failed writes the failure of an operation. A flow that was cut off by a newer generation or the end of the process has
+// not failed: it is started again.
+func (r *Reconciler) failed(ctx context.Context, writer *statusWriter, cause error) (ctrl.Result, error) {
+	if errors.Is(context.Cause(ctx), errSuperseded) {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	}
+	if ctx.Err() != nil {
+		return ctrl.Result{}, ctx.Err()
+	}
+	if apierrors.IsConflict(cause) {
+		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	}
+	shoot := writer.current()
+	err := writer.update(ctx, func(s *gardencorev1beta1.ShootStatus) {
+		if s.LastOperation == nil || s.ObservedGeneration != writer.generation {
+			now := metav1.Now()
+			s.Gardener, s.UID = r.Identity, shoot.UID
+			s.ObservedGeneration, s.RetryCycleStartTime = writer.generation, &now
+			s.LastOperation = start(s.LastOperation, shoot.DeletionTimestamp != nil, now)
+		}
+		failed(cause, r.Config.Controllers.Shoot.RetryDuration.Duration, metav1.Now())(s)
+	})
+	if err != nil {
+		return ctrl.Result{}, errors.Join(cause, err)
+	}
+	if writer.current().Status.LastOperation.State == gardencorev1beta1.LastOperationStateFailed {
+		ctrl.LoggerFrom(ctx).Error(cause, "The operation failed for good; it is tried again when the Shoot changes")
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, cause
+}
+
+// delete runs the flow that removes the shoot, then lets the Shoot go.
+func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(shoot, gardencorev1beta1.GardenerName) {
+		return ctrl.Result{}, nil
+	}
+	log := ctrl.LoggerFrom(ctx)
+	writer := newStatusWriter(r.Garden, shoot)
+	op, err := r.prepareDeletion(ctx, log, shoot, writer)
+	if err != nil {
+		return r.failed(ctx, writer, err)
+	}
+	graph, err := op.DeletionFlow()
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	log.Info("Deleting", "tasks", graph.Len())
+	if err := graph.Run(ctx, flow.Options{Log: log, OnProgress: writer.progress, OnSuccess: writer.taskSucceeded}); err != nil {
+		return r.failed(ctx, writer, err)
+	}
+	return ctrl.Result{}, r.release(ctx, shoot)
+}
+
+// prepareDeletion is prepare for a deletion: what cannot be planned any more is not needed for it.
+func (r *Reconciler) prepareDeletion(ctx context.Context, log logr.Logger, shoot *gardencorev1beta1.Shoot, writer *statusWriter) (*Operation, error) {
+	project, err := projectOf(ctx, r.Garden, shoot.Namespace)
+	if err != nil && shoot.Status.TechnicalID == "" {
+		return nil, err
+	}
+	plan := &Plan{
+		Namespace: TechnicalID(project, shoot), ShootName: shoot.Name, ShootNamespace: shoot.Namespace, ProjectName: project,
+		UID: string(shoot.UID), Images: map[string]string{}, Networks: NetworksPlan{Services: []string{"10.0.0.0/24"}},
+	}
+	err = writer.update(ctx, func(s *gardencorev1beta1.ShootStatus) {
+		now := metav1.Now()
+		s.Gardener, s.TechnicalID, s.UID = r.Identity, plan.Namespace, shoot.UID
+		if s.ObservedGeneration != shoot.Generation || s.RetryCycleStartTime == nil {
+			s.RetryCycleStartTime = &now
+		}
+		s.ObservedGeneration = shoot.Generation
+		s.LastOperation = start(s.LastOperation, true, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	op := &Operation{Plan: plan, Garden: r.Garden, Seed: r.Seed, Log: log}
+	return op, r.refreshCluster(ctx, op, writer.current())
+}
+
+// refreshCluster tells extensions that the Shoot is being deleted, if they know it at all.
+func (r *Reconciler) refreshCluster(ctx context.Context, op *Operation, shoot *gardencorev1beta1.Shoot) error {
+	raw, err := embed(shoot, "Shoot")
+	if err != nil {
+		return err
+	}
+	return patchClusterShoot(ctx, r.Seed, op.Plan.Namespace, raw)
+}
+
+// release removes the finalizer.
+func (r *Reconciler) release(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
+	patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(shoot, gardencorev1beta1.GardenerName)
+	if err := client.IgnoreNotFound(r.Garden.Patch(ctx, shoot, patch)); err != nil {
+		return fmt.Errorf("removing the finalizer from Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted")
+	return nil
+}

@@ -1,0 +1,198 @@
+package shoot
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/flow"
+)
+
+// progressPeriod is the least time between two reports of progress.
+const progressPeriod = time.Second
+
+// statusWriter writes the status of one Shoot during one operation. It is safe for concurrent use.
+type statusWriter struct {
+	garden client.Client
+	// generation is what the operation works for; the object below follows the API server and may be newer.
+	generation int64
+
+	mu    sync.Mutex
+	shoot *gardencorev1beta1.Shoot
+	// reported is when progress was last written.
+	reported time.Time
+}
+
+// newStatusWriter returns the writer for an operation on the Shoot as it is.
+func newStatusWriter(garden client.Client, shoot *gardencorev1beta1.Shoot) *statusWriter {
+	return &statusWriter{garden: garden, generation: shoot.Generation, shoot: shoot.DeepCopy()}
+}
+
+// current returns the Shoot as it was last written.
+func (w *statusWriter) current() *gardencorev1beta1.Shoot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shoot.DeepCopy()
+}
+
+// update changes the status and writes it if that made a difference.
+func (w *statusWriter) update(ctx context.Context, change func(*gardencorev1beta1.ShootStatus)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.shoot.DeepCopy()
+	change(&w.shoot.Status)
+	if equality.Semantic.DeepEqual(before.Status, w.shoot.Status) {
+		return nil
+	}
+	if err := w.garden.Status().Patch(ctx, w.shoot, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing the status of Shoot %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	return nil
+}
+
+// progress reports how far the flow is, but not too often.
+func (w *statusWriter) progress(ctx context.Context, p flow.Progress) {
+	w.mu.Lock()
+	recent := time.Since(w.reported) < progressPeriod
+	if !recent {
+		w.reported = time.Now()
+	}
+	w.mu.Unlock()
+	if recent || len(p.Running) == 0 {
+		return
+	}
+	// A lost report does no harm: the next one, or the end of the operation, replaces it.
+	_ = w.update(ctx, func(s *gardencorev1beta1.ShootStatus) {
+		if s.LastOperation == nil {
+			return
+		}
+		s.LastOperation.Progress = int32(p.Percent)
+		s.LastOperation.Description = p.Description()
+		s.LastOperation.LastUpdateTime = metav1.Now()
+	})
+}
+
+// taskSucceeded forgets the error that a task had in an earlier run.
+func (w *statusWriter) taskSucceeded(ctx context.Context, task flow.TaskID) {
+	w.mu.Lock()
+	stale := len(withoutTask(w.shoot.Status.LastErrors, string(task))) != len(w.shoot.Status.LastErrors)
+	w.mu.Unlock()
+	if !stale {
+		return
+	}
+	_ = w.update(ctx, func(s *gardencorev1beta1.ShootStatus) { s.LastErrors = withoutTask(s.LastErrors, string(task)) })
+}
+
+// begin returns the change of the status at the start of an operation.
+func begin(p *Plan, shoot *gardencorev1beta1.Shoot, seedName string, gardener gardencorev1beta1.Gardener, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
+	return func(s *gardencorev1beta1.ShootStatus) {
+		s.Gardener = gardener
+		s.TechnicalID = p.Namespace
+		s.UID = shoot.UID
+		s.SeedName = &seedName
+		s.ClusterIdentity = &p.ClusterIdentity
+		s.AdvertisedAddresses = p.Addresses
+		if s.ObservedGeneration != shoot.Generation || s.RetryCycleStartTime == nil {
+			s.RetryCycleStartTime = &now
+		}
+		s.ObservedGeneration = shoot.Generation
+		if s.Networking == nil {
+			s.Networking = &gardencorev1beta1.NetworkingStatus{}
+		}
+		s.Networking.Pods, s.Networking.Services = p.Networks.Pods, p.Networks.Services
+		if len(p.Networks.Nodes) > 0 {
+			s.Networking.Nodes = p.Networks.Nodes
+		}
+		s.LastOperation = start(s.LastOperation, shoot.DeletionTimestamp != nil, now)
+	}
+}
+
+// start returns the last operation at its start.
+func start(last *gardencorev1beta1.LastOperation, deleting bool, now metav1.Time) *gardencorev1beta1.LastOperation {
+	t := operationType(last, deleting)
+	return &gardencorev1beta1.LastOperation{
+		Type: t, State: gardencorev1beta1.LastOperationStateProcessing, LastUpdateTime: now,
+		Description: fmt.Sprintf("%s of Shoot cluster initialized.", t),
+	}
+}
+
+// operationType says what kind of operation comes after the last one: creation goes on until it succeeded.
+func operationType(last *gardencorev1beta1.LastOperation, deleting bool) gardencorev1beta1.LastOperationType {
+	switch {
+	case deleting:
+		return gardencorev1beta1.LastOperationTypeDelete
+	case last == nil:
+		return gardencorev1beta1.LastOperationTypeCreate
+	case last.Type == gardencorev1beta1.LastOperationTypeCreate && last.State != gardencorev1beta1.LastOperationStateSucceeded:
+		return gardencorev1beta1.LastOperationTypeCreate
+	default:
+		return gardencorev1beta1.LastOperationTypeReconcile
+	}
+}
+
+// succeeded returns the change of the status after a flow without errors.
+func succeeded(state *infrastructureState, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
+	return func(s *gardencorev1beta1.ShootStatus) {
+		if s.LastOperation != nil {
+			s.LastOperation.State = gardencorev1beta1.LastOperationStateSucceeded
+			s.LastOperation.Progress = 100
+			s.LastOperation.Description = "Shoot cluster has been successfully reconciled."
+			s.LastOperation.LastUpdateTime = now
+		}
+		s.LastErrors = nil
+		s.RetryCycleStartTime = nil
+		if state != nil && s.Networking != nil {
+			if len(state.nodes) > 0 {
+				s.Networking.Nodes = state.nodes
+			}
+			s.Networking.EgressCIDRs = state.egress
+		}
+		if s.Credentials == nil {
+			s.Credentials = &gardencorev1beta1.ShootCredentials{}
+		}
+	}
+}
+
+// failed returns the change of the status after a flow with errors. The operation has failed for good when the user must
+// do something, or it was tried for too long; otherwise it will be tried again.
+func failed(cause error, retryFor time.Duration, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
+	return func(s *gardencorev1beta1.ShootStatus) {
+		s.LastErrors = lastErrors(cause, now)
+		if s.LastOperation == nil {
+			return
+		}
+		s.LastOperation.LastUpdateTime = now
+		tooLong := s.RetryCycleStartTime != nil && now.Sub(s.RetryCycleStartTime.Time) > retryFor
+		if hopeless(s.LastErrors) || tooLong {
+			s.LastOperation.State = gardencorev1beta1.LastOperationStateFailed
+			s.LastOperation.Description = cause.Error()
+			return
+		}
+		s.LastOperation.State = gardencorev1beta1.LastOperationStateError
+		s.LastOperation.Description = cause.Error() + " Operation will be retried."
+	}
+}
+
+// isFailed says whether the last operation failed for good and nothing has changed since.
+func isFailed(shoot *gardencorev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed && shoot.Status.ObservedGeneration == shoot.Generation
+}
+
+// settled says whether the latest generation has been brought about.
+func settled(shoot *gardencorev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded && shoot.Status.ObservedGeneration == shoot.Generation
+}
+
+// seedOf returns the seed that hosts the control plane now, else the one it is assigned to.
+func seedOf(shoot *gardencorev1beta1.Shoot) string {
+	return ptr.Deref(first(shoot.Status.SeedName, shoot.Spec.SeedName), "")
+}
