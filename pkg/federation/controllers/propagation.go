@@ -28,9 +28,8 @@ import (
 
 // propagation keeps one binding for every object that a policy selects.
 type propagation struct {
-	client    client.Client
-	templates *templateWatches
-	events    events.EventRecorder
+	client client.Client
+	events events.EventRecorder
 	// skipped namespaces are never propagated from.
 	skipped *regexp.Regexp
 }
@@ -246,45 +245,6 @@ func requirements(w *interpreter.Workload, namespace string) *workv1alpha2.Repli
 		result.NodeClaim = &claim
 	}
 	return result
-}
-
-// templatesOf lists the objects that a policy may concern: those of the kinds it selects, and those it has claimed.
-func (p *propagation) templatesOf(ctx context.Context, policy propagationPolicy) []templateKey {
-	log := logr.FromContextOrDiscard(ctx)
-	var keys []templateKey
-	for gvk := range policy.kinds() {
-		if err := p.templates.ensure(gvk); err != nil {
-			log.Error(err, "Cannot watch what a policy selects", "policy", client.ObjectKeyFromObject(policy.Object), "kind", gvk)
-			continue
-		}
-		found, err := p.templates.list(ctx, gvk, policy.GetNamespace())
-		if err != nil {
-			log.Error(err, "Cannot list what a policy selects", "policy", client.ObjectKeyFromObject(policy.Object), "kind", gvk)
-		}
-		keys = append(keys, found...)
-	}
-	bindings, err := listBindings(ctx, p.client)
-	if err != nil {
-		log.Error(err, "Cannot list what a policy has claimed")
-	}
-	for _, b := range bindings {
-		if policy.claims(b) {
-			keys = append(keys, templateKeyOfBinding(b))
-		}
-	}
-	return keys
-}
-
-func (p *propagation) onPropagationPolicy() handler.TypedEventHandler[*policyv1alpha1.PropagationPolicy, templateKey] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, policy *policyv1alpha1.PropagationPolicy) []templateKey {
-		return p.templatesOf(ctx, propagationPolicy{policy, &policy.Spec})
-	})
-}
-
-func (p *propagation) onClusterPropagationPolicy() handler.TypedEventHandler[*policyv1alpha1.ClusterPropagationPolicy, templateKey] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, policy *policyv1alpha1.ClusterPropagationPolicy) []templateKey {
-		return p.templatesOf(ctx, propagationPolicy{policy, &policy.Spec})
-	})
 }
 
 // onBinding makes sure that a binding whose object or policy went away unseen is removed, and that one that somebody

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -156,10 +154,16 @@ func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp
 	if err != nil {
 		return err
 	}
-	p.templates = newTemplateWatches(mgr.GetCache(), c, worksController)
+	wake := &inlet[templateKey]{}
+	w := &policyWatch{client: mgr.GetClient(), templates: newTemplateWatches(mgr.GetCache(), c, worksController), wake: wake}
+	policies, err := controller.New("policies", mgr, typedOptions[reconcile.Request](options, w))
+	if err != nil {
+		return err
+	}
 	return errors.Join(
-		c.Watch(source.TypedKind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, p.onPropagationPolicy())),
-		c.Watch(source.TypedKind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, p.onClusterPropagationPolicy())),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, enqueue[*policyv1alpha1.PropagationPolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, enqueue[*policyv1alpha1.ClusterPropagationPolicy]())),
+		c.Watch(wake),
 		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding]())),
 		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding]())),
 	)
@@ -288,42 +292,5 @@ func deletionStarted() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
 		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
 			return e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 		},
-	}
-}
-
-// memberChanges wakes the Works of objects that change in members. It is a source of events for execution.
-type memberChanges struct {
-	client client.Reader
-
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-}
-
-// Start implements source.Source.
-func (m *memberChanges) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.queue = queue
-	return nil
-}
-
-// report implements members.Changed. Changes before the start don't matter: then all Works are looked at anyway.
-func (m *memberChanges) report(cluster string, object client.Object) {
-	m.mu.Lock()
-	queue := m.queue
-	m.mu.Unlock()
-	if queue == nil {
-		return
-	}
-	if object == nil {
-		for _, request := range worksOfCluster(context.Background(), m.client, cluster) {
-			queue.Add(request)
-		}
-		return
-	}
-	annotations := object.GetAnnotations()
-	key := types.NamespacedName{Namespace: annotations[workv1alpha1.NamespaceAnnotation], Name: annotations[workv1alpha1.NameAnnotation]}
-	if of, ok := clusterOf(key.Namespace); ok && of == cluster {
-		queue.Add(reconcile.Request{NamespacedName: key})
 	}
 }

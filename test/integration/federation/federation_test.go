@@ -190,6 +190,7 @@ func parse(t *testing.T, text string) []*unstructured.Unstructured {
 func apply(t *testing.T, c client.Client, namespace string, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
+		object = object.DeepCopy()
 		if object.GetKind() != "ClusterPropagationPolicy" && object.GetKind() != "ClusterRole" {
 			object.SetNamespace(namespace)
 		}
@@ -413,6 +414,7 @@ func TestLifeOfADeployment(t *testing.T) {
 	})
 	t.Run("nothing is written when nothing changes", func(t *testing.T) { quietFor(t, namespace, time.Second) })
 	t.Run("removing the policy removes everything", func(t *testing.T) {
+		objects[1].SetNamespace(namespace)
 		remove(t, fleet, objects[1])
 		nothingLeft(t, namespace)
 		if _, err := deployment(fleet, namespace); err != nil {
@@ -515,6 +517,7 @@ func TestKillBetweenTwoMembers(t *testing.T) {
 	kill()
 
 	t.Run("removal while nobody looks", func(t *testing.T) {
+		objects[1].SetNamespace(namespace)
 		remove(t, fleet, objects[1])
 		template, _ := deployment(fleet, namespace)
 		remove(t, fleet, template)

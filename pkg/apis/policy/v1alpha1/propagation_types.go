@@ -80,7 +80,7 @@ type ClusterPropagationPolicyList struct {
 // PropagationSpec says which objects go where, and how.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.failover) || !has(self.failover.application) || (has(self.propagateDeps) && self.propagateDeps)",message="application failover needs propagateDeps: true, so that what the application depends on moves with it",fieldPath=".failover"
-// +kubebuilder:validation:XValidation:rule="!has(self.preemption) || self.preemption != 'Always' || self.resourceSelectors.all(s, has(s.name) && s.name != '')",message="preemption Always needs a name in every resource selector",fieldPath=".preemption"
+// +kubebuilder:validation:XValidation:rule="!has(self.preemption) || self.preemption != 'Always' || self.resourceSelectors.all(s, has(s.name) && size(s.name) > 0)",message="preemption Always needs a name in every resource selector",fieldPath=".preemption"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.schedulerName) || (has(self.schedulerName) && self.schedulerName == oldSelf.schedulerName)",message="cannot be changed",fieldPath=".schedulerName"
 type PropagationSpec struct {
 	// ResourceSelectors name the objects to spread; an object is taken when any one matches.
@@ -190,13 +190,13 @@ type Placement struct {
 	// +optional
 	ClusterAffinities []ClusterAffinityTerm `json:"clusterAffinities,omitempty"`
 	// ClusterTolerations tolerate taints of clusters.
-	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.operator) || t.operator in ['', 'Exists', 'Equal'])",message="operator must be Exists or Equal"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !has(t.operator) || t.operator in ['Exists', 'Equal'])",message="operator must be Exists or Equal"
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	ClusterTolerations []corev1.Toleration `json:"clusterTolerations,omitempty"`
 	// SpreadConstraints bound the number of clusters or groups of clusters.
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.all(c, (has(c.spreadByLabel) && c.spreadByLabel != '') || self.exists_one(d, (has(d.spreadByField) ? d.spreadByField : 'cluster') == (has(c.spreadByField) ? c.spreadByField : 'cluster') && !(has(d.spreadByLabel) && d.spreadByLabel != '')))",message="each spreadByField may be given once (absent means cluster)"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, (has(c.spreadByLabel) && size(c.spreadByLabel) > 0) || self.exists_one(d, (has(d.spreadByField) ? d.spreadByField : 'cluster') == (has(c.spreadByField) ? c.spreadByField : 'cluster') && !(has(d.spreadByLabel) && size(d.spreadByLabel) > 0)))",message="each spreadByField may be given once (absent means cluster)"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(c, has(c.spreadByField) && c.spreadByField != 'cluster') || self.exists(c, !has(c.spreadByLabel) && (!has(c.spreadByField) || c.spreadByField == 'cluster'))",message="a constraint by region, zone or provider needs one with spreadByField: cluster beside it"
 	// +optional
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
@@ -221,7 +221,7 @@ const (
 
 // SpreadConstraint bounds the number of groups that objects are spread over.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.spreadByLabel) && self.spreadByLabel != '' && has(self.spreadByField))",message="give either spreadByField or spreadByLabel, not both",fieldPath=".spreadByLabel"
+// +kubebuilder:validation:XValidation:rule="!(has(self.spreadByLabel) && size(self.spreadByLabel) > 0 && has(self.spreadByField))",message="give either spreadByField or spreadByLabel, not both",fieldPath=".spreadByLabel"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxGroups) || !has(self.minGroups) || self.maxGroups >= self.minGroups",message="must not be smaller than minGroups",fieldPath=".maxGroups"
 type SpreadConstraint struct {
 	// SpreadByField groups by a property. Absent means cluster, when SpreadByLabel is absent too.
@@ -260,11 +260,21 @@ type ClusterAffinity struct {
 // FieldSelector matches properties of clusters.
 type FieldSelector struct {
 	// MatchExpressions must all hold.
-	// +kubebuilder:validation:XValidation:rule="self.all(e, e.key in ['provider', 'region', 'zone'])",message="key must be provider, region or zone"
-	// +kubebuilder:validation:XValidation:rule="self.all(e, e.operator in ['In', 'NotIn'])",message="operator must be In or NotIn"
-	// +kubebuilder:validation:MaxItems=64
 	// +optional
-	MatchExpressions []corev1.NodeSelectorRequirement `json:"matchExpressions,omitempty"`
+	MatchExpressions []FieldSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// FieldSelectorRequirement matches one property of clusters.
+type FieldSelectorRequirement struct {
+	// Key is the property. Of the zones of a cluster, In wants any among the values and NotIn none.
+	// +kubebuilder:validation:Enum=provider;region;zone
+	Key SpreadFieldValue `json:"key"`
+	// Operator is In or NotIn.
+	// +kubebuilder:validation:Enum=In;NotIn
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+	// Values to compare with.
+	// +optional
+	Values []string `json:"values,omitempty"`
 }
 
 // ClusterAffinityTerm is a named ClusterAffinity.

@@ -1,0 +1,73 @@
+package controllers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+)
+
+// policyWatch sees to it that the objects that a policy concerns are watched, and looked at when the policy changes.
+// A request without namespace stands for a cluster-wide policy.
+type policyWatch struct {
+	client    client.Client
+	templates *templateWatches
+	// wake has objects looked at.
+	wake *inlet[templateKey]
+}
+
+// Reconcile handles one policy.
+func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	policy, err := w.get(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := w.wakeClaimed(ctx, policy); err != nil || policy.spec == nil {
+		return reconcile.Result{}, err
+	}
+	for gvk := range policy.kinds() {
+		if err := w.templates.ensure(gvk); err != nil {
+			return reconcile.Result{}, err
+		}
+		keys, err := w.templates.list(ctx, gvk, policy.GetNamespace())
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		w.wake.add(keys...)
+	}
+	return reconcile.Result{}, nil
+}
+
+// get gives a policy without spec when there is none of that name any more.
+func (w *policyWatch) get(ctx context.Context, key types.NamespacedName) (propagationPolicy, error) {
+	if key.Namespace == "" {
+		policy := &policyv1alpha1.ClusterPropagationPolicy{}
+		policy.Name = key.Name
+		if err := w.client.Get(ctx, key, policy); err != nil {
+			return propagationPolicy{Object: policy}, client.IgnoreNotFound(err)
+		}
+		return propagationPolicy{policy, &policy.Spec}, nil
+	}
+	policy := &policyv1alpha1.PropagationPolicy{}
+	policy.Namespace, policy.Name = key.Namespace, key.Name
+	if err := w.client.Get(ctx, key, policy); err != nil {
+		return propagationPolicy{Object: policy}, client.IgnoreNotFound(err)
+	}
+	return propagationPolicy{policy, &policy.Spec}, nil
+}
+
+func (w *policyWatch) wakeClaimed(ctx context.Context, policy propagationPolicy) error {
+	bindings, err := listBindings(ctx, w.client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		if policy.claims(b) {
+			w.wake.add(templateKeyOfBinding(b))
+		}
+	}
+	return nil
+}
