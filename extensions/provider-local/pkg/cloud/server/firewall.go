@@ -80,7 +80,7 @@ func renderFirewall(networks []api.Network, services Services) string {
 	line(":%s - [0:0]", chainDNS)
 	for _, network := range networks {
 		for _, protocol := range []string{"udp", "tcp"} {
-			line("-A %s -i %s -d %s -p %s --dport 53 -j REDIRECT --to-ports %d", chainDNS, network.Bridge, services.Node, protocol, services.DNSPort)
+			line("-A %s -i %s -d %s -p %s --dport 53 -j DNAT --to-destination %s:%d", chainDNS, network.Bridge, services.Node, protocol, services.Node, services.DNSPort)
 		}
 	}
 	line("COMMIT")

@@ -132,9 +132,12 @@ func (s *Server) putNetwork(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	network.Name = r.PathValue("name")
-	result, err := s.networks.put(r.Context(), network)
+	result, err := s.networks.put(begun(r), network)
 	s.finish(w, r, result, err)
 }
+
+// begun is the context of a change: once begun, it is completed, whether or not the client still waits.
+func begun(r *http.Request) context.Context { return context.WithoutCancel(r.Context()) }
 
 func (s *Server) getNetwork(w http.ResponseWriter, r *http.Request) {
 	network, ok := s.networks.get(r.PathValue("name"))
@@ -146,7 +149,7 @@ func (s *Server) getNetwork(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) deleteNetwork(w http.ResponseWriter, r *http.Request) {
-	s.finish(w, r, struct{}{}, s.networks.remove(r.Context(), r.PathValue("name")))
+	s.finish(w, r, struct{}{}, s.networks.remove(begun(r), r.PathValue("name")))
 }
 
 func (s *Server) putRecord(w http.ResponseWriter, r *http.Request) {

@@ -207,8 +207,8 @@ func TestFirewall(t *testing.T) {
 COMMIT
 *nat
 :TRELLIS-LOCAL-CLOUD-DNS - [0:0]
--A TRELLIS-LOCAL-CLOUD-DNS -i lc1 -d 172.18.0.2 -p udp --dport 53 -j REDIRECT --to-ports 5353
--A TRELLIS-LOCAL-CLOUD-DNS -i lc1 -d 172.18.0.2 -p tcp --dport 53 -j REDIRECT --to-ports 5353
+-A TRELLIS-LOCAL-CLOUD-DNS -i lc1 -d 172.18.0.2 -p udp --dport 53 -j DNAT --to-destination 172.18.0.2:5353
+-A TRELLIS-LOCAL-CLOUD-DNS -i lc1 -d 172.18.0.2 -p tcp --dport 53 -j DNAT --to-destination 172.18.0.2:5353
 COMMIT
 `
 	if rules != want {
