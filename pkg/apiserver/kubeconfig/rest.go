@@ -209,28 +209,12 @@ func (r *REST) clientCA(ctx context.Context, shoot *corev1beta1.Shoot) (*Signer,
 
 func (r *REST) clientCAData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	obj, err := r.Sources.InternalSecrets.Get(ctx, name, &metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return r.clientCASecret(ctx, namespace, name)
-	}
 	if err != nil {
 		return nil, err
 	}
 	secret, ok := obj.(*corev1beta1.InternalSecret)
 	if !ok {
 		return nil, fmt.Errorf("stored internal secret %s/%s is a %T", namespace, name, obj)
-	}
-	return secret.Data, nil
-}
-
-// clientCASecret reads the CA from a Secret, where the garden keeps no InternalSecret for it. The type keeps anybody's
-// Secret of that name from being taken for a CA.
-func (r *REST) clientCASecret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	secret, err := r.Sources.Secret(ctx, namespace, name)
-	if err != nil {
-		return nil, fmt.Errorf("neither InternalSecret nor Secret %s: %w", name, err)
-	}
-	if secret.Type != corev1beta1.SecretTypeCAClient {
-		return nil, fmt.Errorf("secret %s has type %q instead of %q", name, secret.Type, corev1beta1.SecretTypeCAClient)
 	}
 	return secret.Data, nil
 }

@@ -270,7 +270,7 @@ func (e *Environment) startGardenAPIServer(ctx context.Context, etcd string) err
 			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
 		}
 	}
-	kubeconfig, err := e.writeKubeconfig(registration.APIServerUser)
+	kubeconfig, err := e.Kubeconfig(registration.APIServerUser)
 	if err != nil {
 		return err
 	}
@@ -337,8 +337,9 @@ func isAvailable(service apiregistrationv1.APIService) bool {
 	return false
 }
 
-func (e *Environment) writeKubeconfig(user string) (string, error) {
-	config, err := e.ConfigFor(e.Config.Host, user)
+// Kubeconfig writes a kubeconfig of a user into the environment's folder and returns its path.
+func (e *Environment) Kubeconfig(user string, groups ...string) (string, error) {
+	config, err := e.ConfigFor(e.Config.Host, user, groups...)
 	if err != nil {
 		return "", err
 	}
