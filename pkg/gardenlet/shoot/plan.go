@@ -27,6 +27,9 @@ const (
 	clusterDomain = "cluster.local"
 	// advertiseAddress is where the Service kubernetes in a shoot leads: apiserver-proxy listens there on every node.
 	advertiseAddress = "240.0.0.1"
+	// defaultServices is the network of services of workerless shoots where nobody asks for another: no packet ever has one
+	// of its addresses.
+	defaultServices = "100.64.0.0/13"
 	// dnsServiceIndex is the place of the cluster's DNS in the services' network.
 	dnsServiceIndex = 10
 )
@@ -205,6 +208,9 @@ func (p *Plan) planNetworks(in *Inputs) error {
 		if len(networking.IPFamilies) > 0 {
 			p.Networks.IPFamilies = networking.IPFamilies
 		}
+	}
+	if services == nil && p.Workerless {
+		services = ptr.To(defaultServices)
 	}
 	if services == nil {
 		return fmt.Errorf("spec.networking.services is not set and the seed has no default for it")
