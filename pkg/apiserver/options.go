@@ -102,6 +102,9 @@ func (o *Options) Run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if err := waitForKubeAPIServer(ctx, o.Recommended.Authentication.RemoteKubeConfigFile); err != nil {
+		return err
+	}
 	server, err := o.newServer()
 	if err != nil {
 		return err

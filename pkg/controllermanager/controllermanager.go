@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/trellis-garden/trellis/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/binding"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/certificate"
@@ -41,6 +41,9 @@ type reconciler interface{ SetupWithManager(ctrl.Manager) error }
 
 // Run looks after the garden until the context ends.
 func Run(ctx context.Context, garden *rest.Config, options Options) error {
+	if err := registration.WaitUntilServed(ctx, garden); err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(garden, ctrl.Options{
 		Scheme:                  apis.GardenScheme(),
 		LeaderElection:          options.LeaderElection,
@@ -82,6 +85,7 @@ func controllers(options Options) []reconciler {
 		&project.Reconciler{},
 		&controllerinstallation.Reconciler{},
 		&seed.Reconciler{GracePeriod: options.SeedGracePeriod},
+		&seed.NamespaceReconciler{},
 		&certificate.Reconciler{},
 		binding.SecretBindings(),
 		binding.CredentialsBindings(),

@@ -10,6 +10,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
 
 // Options are the settings of garden-scheduler.
@@ -22,6 +23,9 @@ type Options struct {
 
 // Run schedules shoots of the garden until the context ends.
 func Run(ctx context.Context, garden *rest.Config, options Options) error {
+	if err := registration.WaitUntilServed(ctx, garden); err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(garden, ctrl.Options{
 		Scheme:                  apis.GardenScheme(),
 		LeaderElection:          options.LeaderElection,

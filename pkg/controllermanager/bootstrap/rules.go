@@ -31,6 +31,8 @@ func seedRules() []rbacv1.PolicyRule {
 		rule([]string{"get", "list", "watch", "update", "patch"}, core, "shoots", "controllerinstallations"),
 		rule([]string{"create"}, core, "shoots/adminkubeconfig", "shoots/viewerkubeconfig"),
 		rule(read, "", "namespaces", "services"),
+		// The namespace seed-<name>, for the service accounts of the seed's extensions.
+		rule([]string{"create"}, "", "namespaces"),
 		rule(slices.Concat(read, write), "", "secrets", "configmaps", "serviceaccounts"),
 		rule([]string{"create"}, "", "serviceaccounts/token"),
 		rule([]string{"create", "patch", "update"}, "", "events"),

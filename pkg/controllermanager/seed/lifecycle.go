@@ -1,4 +1,4 @@
-// Package seed watches over the heartbeats of gardenlets.
+// Package seed gives seeds their namespaces in the garden and watches over the heartbeats of their gardenlets.
 package seed
 
 import (

@@ -21,7 +21,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,8 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
@@ -320,12 +317,7 @@ func (e *Environment) waitRegistered(ctx context.Context, failed chan error) err
 		return fmt.Errorf("waiting for %s to be available: %w", missing, err)
 	}
 	// The proxy in front learns of the availability a little later.
-	for _, version := range []schema.GroupVersion{corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion} {
-		if err := e.waitReady(ctx, "/apis/"+version.String()); err != nil {
-			return fmt.Errorf("waiting for %s to be served: %w", version, err)
-		}
-	}
-	return nil
+	return registration.WaitUntilServed(ctx, e.Config)
 }
 
 func isAvailable(service apiregistrationv1.APIService) bool {

@@ -135,6 +135,7 @@ func testExtensions(t *testing.T) {
 	create(t, newSeed("ext", "ext"), &corev1beta1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "flannel"}, Type: "helm", ProviderConfig: runtime.RawExtension{Raw: []byte(`{"chart":"aGVsbG8="}`)},
 	})
+	eventually(t, func() error { return get(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-ext"}}) })
 	registration := &corev1beta1.ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: "networking-flannel"},
 		Spec: corev1beta1.ControllerRegistrationSpec{
