@@ -1,0 +1,57 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const minimal = `
+apiVersion: gardenlet.config.gardener.cloud/v1alpha1
+kind: GardenletConfiguration
+gardenClientConnection:
+  bootstrapKubeconfig: {namespace: garden, name: bootstrap}
+gateway: {address: 172.18.0.2}
+seedConfig:
+  metadata: {name: local}
+  spec:
+    provider: {type: local, region: local}
+    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16}
+    dns: {}
+`
+
+func TestDefaults(t *testing.T) {
+	c, err := Parse([]byte(minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Controllers.Shoot.ConcurrentSyncs != 20 || c.Controllers.Shoot.SyncPeriod.Duration != time.Hour ||
+		*c.Controllers.Seed.LeaseResyncSeconds != 2 || c.Resources.Capacity.Shoots != 250 || c.Gateway.ProxyPort != 8443 ||
+		c.GardenClientConnection.KubeconfigSecret.Name != "gardenlet-kubeconfig" {
+		t.Errorf("defaults are %+v", c)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for name, test := range map[string]struct{ old, new, want string }{
+		"unknown field": {"gateway: {", "gatweay: {}\ngateway: {", "gatweay"},
+		"kind":          {"kind: GardenletConfiguration", "kind: Other", "apiVersion and kind"},
+		"no seed":       {"metadata: {name: local}", "metadata: {}", "seedConfig.metadata.name"},
+		"no gateway":    {"{address: 172.18.0.2}", "{}", "gateway.address"},
+		"no garden":     {"  bootstrapKubeconfig: {namespace: garden, name: bootstrap}", "  {}", "bootstrapKubeconfig"},
+		"reserved":      {"seedConfig:", "resources: {capacity: {shoots: 1}, reserved: {shoots: 2}}\nseedConfig:", "resources.reserved"},
+	} {
+		_, err := Parse([]byte(strings.Replace(minimal, test.old, test.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestRecordType(t *testing.T) {
+	for address, want := range map[string]string{"172.18.0.2": "A", "fd00::1": "AAAA", "gateway.example.com": "CNAME"} {
+		if got := (Gateway{Address: address}).RecordType(); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package shoot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/trellis-garden/trellis/pkg/flow"
+)
+
+func TestFlows(t *testing.T) {
+	withWorkers, fleet := operation(t, func(*Inputs) {}), operation(t, workerless)
+	for _, test := range []struct {
+		name  string
+		build func() (*flow.Flow, error)
+	}{
+		{"reconcile-workers", withWorkers.ReconcileFlow},
+		{"reconcile-workerless", fleet.ReconcileFlow},
+		{"deletion", withWorkers.DeletionFlow},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			graph, err := test.build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, "flow-"+test.name+".txt", graph.String())
+		})
+	}
+}
+
+func TestVPNWaitsForInfrastructureOnlyIfThatChoosesTheNetwork(t *testing.T) {
+	const dependent = "Deploying vpn-seed-server <- Initializing secrets management, Waiting until infrastructure is ready"
+	known := operation(t, func(*Inputs) {})
+	unknown := operation(t, func(in *Inputs) { in.Shoot.Spec.Networking.Nodes = nil })
+	for o, want := range map[*Operation]bool{known: false, unknown: true} {
+		graph, err := o.ReconcileFlow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(graph.String(), dependent); got != want {
+			t.Errorf("the VPN waits for the infrastructure: %v, want %v", got, want)
+		}
+	}
+}
+
+func operation(t *testing.T, change func(*Inputs)) *Operation {
+	t.Helper()
+	in := inputs()
+	change(in)
+	return &Operation{Plan: plan(t, in), Inputs: in}
+}
