@@ -194,6 +194,10 @@ func Arguments(v Values) []string {
 		"cluster-name":                     v.ClusterName,
 		"controllers":                      strings.Join(v.Controllers, ","),
 		"cluster-signing-duration":         "720h",
+		// Each controller makes a service account and a token for itself; at the default rate of 20 a second, a new
+		// cluster would wait five seconds for its default service account.
+		"kube-api-qps":   "100",
+		"kube-api-burst": "200",
 	}
 	maps.Copy(flags, signingFlags(v))
 	if !v.IsWorkerless {
