@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -177,8 +178,13 @@ func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 	return result, nil
 }
 
-// prepareRuntime writes certificates, kubeconfigs, kubelet's configuration and the static pods of the control plane.
-func (l *Landscape) prepareRuntime(s state) error {
+// clientsOfAPI are static pods that are of no use before kube-apiserver answers: they would only fail and be held back for
+// a while.
+var clientsOfAPI = []string{"kube-controller-manager.yaml", "kube-scheduler.yaml", "kube-proxy.yaml"}
+
+// prepareRuntime writes certificates, kubeconfigs, kubelet's configuration and the static pods of the control plane; those
+// of clientsOfAPI only once the API server has been ready.
+func (l *Landscape) prepareRuntime(s state, ready bool) error {
 	values, err := l.runtimeValues()
 	if err != nil {
 		return err
@@ -192,6 +198,9 @@ func (l *Landscape) prepareRuntime(s state) error {
 	return fs.WalkDir(files, "files/kubernetes", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
+		}
+		if !ready && slices.Contains(clientsOfAPI, entry.Name()) {
+			return nil
 		}
 		name := strings.TrimPrefix(path, "files/")
 		content, err := render(name, values)
@@ -259,7 +268,7 @@ func (l *Landscape) writeKubeconfig(path, server, client string) error {
 
 // startNode starts the node with everything that kubelet needs to bring up the control plane.
 func (l *Landscape) startNode(ctx context.Context, s state) error {
-	if err := l.prepareRuntime(s); err != nil {
+	if err := l.prepareRuntime(s, false); err != nil {
 		return err
 	}
 	spec, err := l.nodeSpec(s)

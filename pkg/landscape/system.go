@@ -13,15 +13,15 @@ import (
 
 // runtimePhase waits until the node is Ready and its control plane answers.
 func runtimePhase(ctx context.Context, r *run) error {
-	if err := r.prepareRuntime(r.state); err != nil {
-		return err
-	}
 	c, err := r.runtime()
 	if err != nil {
 		return err
 	}
 	r.Step("waiting for kube-apiserver")
 	if err := awaitAPI(ctx, c.config); err != nil {
+		return err
+	}
+	if err := r.prepareRuntime(r.state, true); err != nil {
 		return err
 	}
 	r.Step("waiting for the node")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firmware of the node: the init system of its root file system.
+// initPath is the init system of the node's root file system.
 const initPath = "/lib/systemd/systemd"
 
 // Init is the node's first process: it builds the node's view of the world and becomes systemd. It only returns when
@@ -52,6 +52,7 @@ func build(specPath string) error {
 		{"network", buildNetwork},
 		{"kernel settings", maskKernelSettings},
 		{"change of root", changeRoot},
+		{"init system", func(Spec) error { return unix.Access(initPath, unix.X_OK) }},
 	}
 	for _, step := range steps {
 		if err := step.do(spec); err != nil {
