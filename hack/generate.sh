@@ -10,7 +10,8 @@ tool() {
 
 module=$(go list -m)
 packages=""
-for dir in core/v1beta1 security/v1alpha1 authentication/v1alpha1 extensions/v1alpha1 resources/v1alpha1; do
+for dir in core/v1beta1 security/v1alpha1 authentication/v1alpha1 extensions/v1alpha1 resources/v1alpha1 \
+    policy/v1alpha1 work/v1alpha1 work/v1alpha2 cluster/v1alpha1; do
     packages="$packages $module/pkg/apis/$dir"
 done
 
@@ -46,3 +47,9 @@ trap 'rm -rf "$gateway"' EXIT
 tool controller-gen crd:maxDescLen=0 paths=sigs.k8s.io/gateway-api/apis/v1 output:crd:dir="$gateway"
 sed 's|^  annotations:$|&\n    api-approved.kubernetes.io: https://github.com/kubernetes-sigs/gateway-api/pull/4530|' \
     "$gateway"/gateway.networking.k8s.io_tlsroutes.yaml >"$crds"/gateway.networking.k8s.io_tlsroutes.yaml
+
+# CustomResourceDefinitions that fleets get.
+fleet=charts/crds/fleet
+rm -rf "$fleet"
+tool controller-gen crd paths=./pkg/apis/policy/v1alpha1 paths=./pkg/apis/work/v1alpha1 paths=./pkg/apis/work/v1alpha2 \
+    paths=./pkg/apis/cluster/v1alpha1 output:crd:dir="$fleet"

@@ -151,12 +151,13 @@ func probe(ctx context.Context, member *members.Member) (metav1.ConditionStatus,
 }
 
 // damped holds a change of the Ready condition back until the answers have been different for long enough; "" means
-// to leave the condition as it is. The first answer ever counts at once.
+// to leave the condition as it is. Until a member has been ready for the first time, every answer counts at once.
 func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.ConditionStatus) metav1.ConditionStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-	if known == nil || known.Status == answer || known.Reason == "NotConnected" {
+	neverReady := cluster.Status.KubernetesVersion == ""
+	if known == nil || known.Status == answer || neverReady {
 		delete(c.since, cluster.Name)
 		return answer
 	}

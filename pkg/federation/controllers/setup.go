@@ -109,7 +109,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workBindingIndex, indexWork); err != nil {
 		return err
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return err
 	}
 	changes := &memberChanges{client: mgr.GetClient()}

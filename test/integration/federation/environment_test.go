@@ -23,7 +23,9 @@ import (
 )
 
 const (
-	token        = "admin-token"
+	token = "admin-token"
+	// fleetToken is that of the service account that the controllers have in a fleet.
+	fleetToken   = "federation-token"
 	startTimeout = 90 * time.Second
 )
 
@@ -70,7 +72,7 @@ func (s *apiServers) writeFiles() error {
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 	return errors.Join(
 		os.WriteFile(s.file("sa.key"), pem.EncodeToMemory(block), 0o600),
-		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"), 0o600),
+		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"+fleetToken+",system:serviceaccount:kube-system:federation,federation\n"), 0o600),
 	)
 }
 

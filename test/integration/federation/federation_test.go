@@ -27,6 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetextension "github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -92,7 +93,7 @@ func startAll(servers *apiServers) error {
 	if fleet, err = client.New(fleetConfig, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := crds.Install(ctx, fleet); err != nil {
+	if err := errors.Join(crds.Install(ctx, fleet), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
 		return err
 	}
 	for _, name := range memberNames {
@@ -145,7 +146,9 @@ func startFederation(t *testing.T) (kill func()) {
 	options.Clusters = controllers.ClusterOptions{
 		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond, SuccessThreshold: 200 * time.Millisecond,
 	}
-	go func() { done <- controllers.Run(running, fleetConfig, options) }()
+	config := rest.CopyConfig(fleetConfig)
+	config.BearerToken = fleetToken
+	go func() { done <- controllers.Run(running, config, options) }()
 	kill = func() {
 		cancel()
 		if err := <-done; err != nil {

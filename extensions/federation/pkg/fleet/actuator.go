@@ -1,0 +1,135 @@
+// Package fleet makes a shoot a fleet: it brings the fleet's APIs into the shoot and runs the federation controllers in
+// the shoot's namespace of the seed.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/crds"
+)
+
+// Type is the type of Extension objects that this package is responsible for.
+const Type = "federation"
+
+// Actuator implements extension.Actuator for Extension objects of type federation.
+type Actuator struct {
+	// Client is for the seed.
+	Client client.Client
+	// FleetScheme knows the kinds that are written into fleets.
+	FleetScheme *runtime.Scheme
+	// Image of the federation controllers.
+	Image string
+}
+
+// Reconcile brings everything up to date. While the shoot is hibernated only the controllers are stopped.
+func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensionsv1alpha1.Extension, shoot *cluster.Cluster) error {
+	namespace := object.Namespace
+	if shoot.IsHibernated() {
+		return a.stop(ctx, namespace)
+	}
+	kubeconfig, err := shoot.GenericTokenKubeconfig()
+	if err != nil {
+		return err
+	}
+	fleet, err := cluster.ShootClient(ctx, a.Client, namespace, a.FleetScheme)
+	if err != nil {
+		return err
+	}
+	if err := crds.Install(ctx, fleet); err != nil {
+		return err
+	}
+	if err := ApplyRBAC(ctx, fleet); err != nil {
+		return err
+	}
+	if err := a.requestToken(ctx, namespace); err != nil {
+		return err
+	}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, deployment, func() error {
+		fillDeployment(deployment, kubeconfig, a.Image)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("deployment %s/%s: %w", namespace, Name, err)
+	}
+	return nil
+}
+
+// stop scales the controllers to nothing: their API is about to be away.
+func (a *Actuator) stop(ctx context.Context, namespace string) error {
+	deployment := &appsv1.Deployment{}
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, deployment)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := client.MergeFrom(deployment.DeepCopy())
+	deployment.Spec.Replicas = new(int32)
+	return a.Client.Patch(ctx, deployment, before)
+}
+
+// Delete removes the controllers. What was propagated stays in the members: to take it away, delete the policies first.
+func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, object *extensionsv1alpha1.Extension, _ *cluster.Cluster) error {
+	for _, removed := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: Name}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: accessSecretName}},
+	} {
+		err := a.Client.Delete(ctx, removed, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting %T %s: %w", removed, client.ObjectKeyFromObject(removed), err)
+		}
+	}
+	return nil
+}
+
+// tokenTimeout bounds the wait for resource-manager.
+const tokenTimeout = 30 * time.Second
+
+// requestToken asks for a token in the shoot and waits shortly for it: a pod that starts without it would be started
+// again only much later.
+func (a *Actuator) requestToken(ctx context.Context, namespace string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: accessSecretName}}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, secret, func() error {
+		secret.Labels = merge(secret.Labels, map[string]string{
+			"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot",
+		})
+		secret.Annotations = merge(secret.Annotations, map[string]string{
+			"serviceaccount.resources.gardener.cloud/name":      Name,
+			"serviceaccount.resources.gardener.cloud/namespace": metav1.NamespaceSystem,
+		})
+		return nil
+	}); err != nil {
+		return fmt.Errorf("secret %s/%s: %w", namespace, accessSecretName, err)
+	}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, tokenTimeout, true, func(ctx context.Context) (bool, error) {
+		if len(secret.Data["token"]) > 0 {
+			return true, nil
+		}
+		return false, a.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	})
+	if err != nil {
+		return fmt.Errorf("secret %s/%s has no token for the shoot; is resource-manager running? %w", namespace, accessSecretName, err)
+	}
+	return nil
+}
+
+func merge(into, from map[string]string) map[string]string {
+	if into == nil {
+		into = map[string]string{}
+	}
+	for key, value := range from {
+		into[key] = value
+	}
+	return into
+}

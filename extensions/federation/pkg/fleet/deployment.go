@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	// Name of the Deployment, of its service account in the fleet, and of all that belongs to it.
+	Name = "federation"
+
+	accessSecretName = "shoot-access-" + Name
+	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
+	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
+	healthPort    = 8081
+)
+
+// fillDeployment sets what this package cares about; labels and defaults that others add stay.
+func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string) {
+	selector := map[string]string{"app": "kubernetes", "role": Name}
+	deployment.Labels = merge(deployment.Labels, map[string]string{"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane"})
+	spec := &deployment.Spec
+	spec.Replicas = new(int32(1))
+	spec.RevisionHistoryLimit = new(int32(1))
+	// Two of them would do no harm, but each other's work.
+	spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	if spec.Selector == nil {
+		spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
+	}
+	spec.Template.Labels = map[string]string{
+		"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane",
+		"networking.gardener.cloud/to-dns":                              "allowed",
+		"networking.resources.gardener.cloud/to-kube-apiserver-tcp-443": "allowed",
+		"networking.gardener.cloud/to-public-networks":                  "allowed",
+		"networking.gardener.cloud/to-private-networks":                 "allowed",
+	}
+	pod := &spec.Template.Spec
+	pod.AutomountServiceAccountToken = new(false)
+	pod.EnableServiceLinks = new(false)
+	pod.TerminationGracePeriodSeconds = new(int64(5))
+	pod.Containers = []corev1.Container{container(image)}
+	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}
+}
+
+func container(image string) corev1.Container {
+	return corev1.Container{
+		Name:            Name,
+		Image:           image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:            []string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"},
+		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "256MiB"}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		ReadinessProbe: probe("/readyz", 2),
+		LivenessProbe:  probe("/healthz", 10),
+	}
+}
+
+func probe(path string, period int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)}},
+		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: 3,
+	}
+}
+
+// kubeconfigVolume joins the kubeconfig that all components share with this one's token.
+func kubeconfigVolume(kubeconfig string) corev1.Volume {
+	source := func(name, key string) corev1.VolumeProjection {
+		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: []corev1.KeyToPath{{Key: key, Path: key}},
+		}}
+	}
+	return corev1.Volume{Name: "kubeconfig", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: new(int32(0o444)),
+		Sources:     []corev1.VolumeProjection{source(kubeconfig, "kubeconfig"), source(accessSecretName, "token")},
+	}}}
+}
