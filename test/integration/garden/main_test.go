@@ -22,6 +22,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
 	"github.com/trellis-garden/trellis/pkg/scheduler"
 	"github.com/trellis-garden/trellis/test/integration/environment"
@@ -42,12 +43,21 @@ func TestMain(m *testing.M) {
 func startControllers(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
 	done := make(chan error, 2)
+	manager, err := env.ConfigFor(env.Config.Host, registration.ControllerManagerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assigner, err := env.ConfigFor(env.Config.Host, registration.SchedulerUser)
+	if err != nil {
+		t.Fatal(err)
+	}
 	go func() {
-		done <- controllermanager.Run(ctx, env.Config, controllermanager.Options{HealthAddress: "0", MetricsAddress: "0"})
+		done <- controllermanager.Run(ctx, manager, controllermanager.Options{HealthAddress: "0", MetricsAddress: "0"})
 	}()
 	go func() {
-		done <- scheduler.Run(ctx, env.Config, scheduler.Options{HealthAddress: "0", MetricsAddress: "0"})
+		done <- scheduler.Run(ctx, assigner, scheduler.Options{HealthAddress: "0", MetricsAddress: "0"})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -1,0 +1,51 @@
+package bootstrap
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func TestEnsureCreatesAndCorrects(t *testing.T) {
+	ctx := context.Background()
+	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: corev1beta1.SeedsGroup}}
+	garden := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden", Labels: map[string]string{"mine": "yes"}}}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(old, garden).Build()
+	for range 2 {
+		if err := Ensure(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, object := range Objects() {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(old), old); err != nil || len(old.Rules) == 0 {
+		t.Errorf("an older role was not corrected: %v", err)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(garden), garden); err != nil {
+		t.Fatal(err)
+	}
+	if garden.Labels["mine"] != "yes" || garden.Labels[corev1beta1.ProjectName] != "garden" {
+		t.Errorf("labels of namespace garden = %v", garden.Labels)
+	}
+}
+
+func TestViewersSeeNoSecrets(t *testing.T) {
+	for _, rule := range viewerRules() {
+		for _, resource := range rule.Resources {
+			if resource == "secrets" || resource == "internalsecrets" || resource == "shoots/adminkubeconfig" {
+				t.Errorf("viewers may %v %s", rule.Verbs, resource)
+			}
+		}
+	}
+}
