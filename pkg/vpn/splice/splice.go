@@ -117,3 +117,6 @@ func (p *prepended) WriteTo(w io.Writer) (int64, error) {
 	rest, err := io.Copy(w, p.Conn)
 	return int64(n) + rest, err
 }
+
+// ReadFrom lets the connection below choose the fastest way too.
+func (p *prepended) ReadFrom(r io.Reader) (int64, error) { return io.Copy(p.Conn, r) }
