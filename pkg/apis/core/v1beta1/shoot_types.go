@@ -428,8 +428,7 @@ const (
 
 // AccessRestrictionWithOptions is an access restriction with settings.
 type AccessRestrictionWithOptions struct {
-	// Name of the restriction.
-	Name string `json:"name"`
+	AccessRestriction `json:",inline"`
 	// Settings of the restriction.
 	// +optional
 	Options map[string]string `json:"options,omitempty"`

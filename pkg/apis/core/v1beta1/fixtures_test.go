@@ -1,0 +1,151 @@
+package v1beta1
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// Objects that are accepted as they are; tests change one thing of them.
+
+func aShoot() *Shoot {
+	shoot := &Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"},
+		Spec: ShootSpec{
+			CloudProfile:           &CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+			CredentialsBindingName: ptr.To("local"),
+			Region:                 "local",
+			Kubernetes:             Kubernetes{Version: "1.36.3"},
+			Networking: &Networking{
+				Type: ptr.To("flannel"), Pods: ptr.To("10.3.0.0/16"), Services: ptr.To("10.4.0.0/16"), Nodes: ptr.To("10.180.0.0/24"),
+			},
+			Provider: Provider{Type: "local", Workers: []Worker{aWorker("pool")}},
+		},
+	}
+	SetDefaultsShoot(shoot)
+	return shoot
+}
+
+func aWorker(name string) Worker {
+	return Worker{
+		Name: name, Minimum: 1, Maximum: 3, Zones: []string{"a"},
+		Machine: Machine{Type: "small", Image: &ShootMachineImage{Name: "debian", Version: ptr.To("12.5.0")}},
+	}
+}
+
+func aWorkerlessShoot() *Shoot {
+	shoot := &Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "fleet"},
+		Spec: ShootSpec{
+			CloudProfile: &CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+			Region:       "local",
+			Kubernetes:   Kubernetes{Version: "1.36.3"},
+			Extensions:   []Extension{{Type: "federation"}},
+			Provider:     Provider{Type: "local"},
+		},
+	}
+	SetDefaultsShoot(shoot)
+	return shoot
+}
+
+func aProfile() *CloudProfile {
+	return &CloudProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "local"},
+		Spec: CloudProfileSpec{
+			Type: "local",
+			Kubernetes: KubernetesSettings{Versions: []ExpirableVersion{
+				{Version: "1.36.3"}, {Version: "1.36.2", Classification: ptr.To(ClassificationDeprecated)},
+				{Version: "1.35.4"}, {Version: "1.37.0", Classification: ptr.To(ClassificationPreview)},
+			}},
+			MachineImages: []MachineImage{
+				{Name: "debian", Versions: []MachineImageVersion{
+					{Version: "12.5.0"}, {Version: "12.4.0"}, {Version: "13.0.0", Classification: ptr.To(ClassificationPreview)},
+					{Version: "12.6.0", Architectures: []string{"arm64"}},
+				}},
+				{Name: "old", Versions: []MachineImageVersion{{Version: "1.0.0", KubeletVersionConstraint: ptr.To("< 1.30")}}},
+			},
+			MachineTypes: []MachineType{
+				{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")},
+				{Name: "arm", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi"), Architecture: ptr.To("arm64")},
+				{Name: "gone", Usable: ptr.To(false)},
+			},
+			VolumeTypes: []VolumeType{{Name: "ssd", Class: "premium"}},
+			Regions: []Region{{Name: "local", Zones: []AvailabilityZone{
+				{Name: "a"}, {Name: "b", UnavailableMachineTypes: []string{"small"}},
+			}}},
+		},
+	}
+}
+
+func aSeed() *Seed {
+	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
+	return &Seed{
+		ObjectMeta: metav1.ObjectMeta{Name: "local"},
+		Spec: SeedSpec{
+			Provider: SeedProvider{Type: "local", Region: "local", Zones: []string{"a"}},
+			Networks: SeedNetworks{
+				Nodes: ptr.To("172.18.0.0/24"), Pods: "10.1.0.0/16", Services: "10.2.0.0/16",
+				ShootDefaults: &ShootNetworks{Pods: ptr.To("10.3.0.0/16"), Services: ptr.To("10.4.0.0/16")},
+			},
+			DNS: SeedDNS{
+				Internal: &SeedDNSProviderConfig{Type: "local", Domain: "internal.local.trellis.garden", CredentialsRef: credentials},
+				Defaults: []SeedDNSProviderConfig{{Type: "local", Domain: "local.trellis.garden", CredentialsRef: credentials}},
+			},
+			Ingress: &Ingress{Domain: "ingress.local.trellis.garden", Controller: IngressController{Kind: "nginx"}},
+		},
+	}
+}
+
+func aProject() *Project {
+	alice := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"}
+	return &Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "demo"},
+		Spec: ProjectSpec{
+			Namespace: ptr.To("garden-demo"), Owner: &alice,
+			Members: []ProjectMember{{Subject: alice, Role: ProjectMemberAdmin, Roles: []string{ProjectMemberOwner}}},
+		},
+	}
+}
+
+// change is one row of a table: what is changed, and the field and a part of the message of the one error that follows; no error
+// when the field is empty.
+type change[T any] struct {
+	name    string
+	change  func(T)
+	field   string
+	message string
+}
+
+// check runs a table. The object is made anew for every row.
+func check[T any](t *testing.T, table []change[T], object func() T, validate func(T) field.ErrorList) {
+	t.Helper()
+	for _, row := range table {
+		t.Run(row.name, func(t *testing.T) {
+			o := object()
+			row.change(o)
+			expectError(t, validate(o), row.field, row.message)
+		})
+	}
+}
+
+func expectError(t *testing.T, errs field.ErrorList, path, message string) {
+	t.Helper()
+	if path == "" {
+		if len(errs) > 0 {
+			t.Fatalf("is refused: %v", errs.ToAggregate())
+		}
+		return
+	}
+	if len(errs) != 1 {
+		t.Fatalf("want one error at %s, got %v", path, errs)
+	}
+	if errs[0].Field != path || !strings.Contains(errs[0].Error(), message) {
+		t.Fatalf("want %s: …%s…, got %v", path, message, errs[0])
+	}
+}
