@@ -59,6 +59,9 @@ type Options[T extensionsv1alpha1.Object] struct {
 	Actuator Actuator[T]
 	// Finalizer defaults to extensions.gardener.cloud/<kind in lower case>; kind Extension uses its type instead.
 	Finalizer string
+	// Interruptible says that the actuator may be told to stop, by its context, when the object is changed or deleted during a
+	// reconciliation; the work then begins anew. It is for actuators that wait for long.
+	Interruptible bool
 	// MaxConcurrentReconciles defaults to 20: operations mostly wait.
 	MaxConcurrentReconciles int
 	// RetryBase and RetryMax bound the exponential wait after errors. Default 500 ms and 1 min.

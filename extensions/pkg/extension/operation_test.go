@@ -143,3 +143,22 @@ func TestRequeueDelay(t *testing.T) {
 		t.Errorf("got %s, %v, %v", delay, asked, err)
 	}
 }
+
+func TestSupersedes(t *testing.T) {
+	for name, test := range map[string]struct {
+		state   state
+		version string
+		want    bool
+	}{
+		"cache shows the request being worked on": {state{operation: "reconcile"}, "9", false},
+		"own writes":        {state{lastType: create, lastState: working}, "12", false},
+		"changed meanwhile": {state{operation: "reconcile"}, "12", true},
+		"deleted meanwhile": {state{deleting: true}, "100", true},
+	} {
+		current := object(test.state)
+		current.ResourceVersion = test.version
+		if got := supersedes(current, "10"); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

@@ -2,10 +2,13 @@ package extension
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -50,12 +53,67 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 	log.Info("started")
 	// The status as it was stored last; what the actuator changes is written relative to this.
 	before := object.DeepCopyObject().(T)
-	workErr := r.act(ctx, log, object, todo, shootCluster)
+	working, stop := r.workingContext(ctx, object, todo)
+	workErr := r.act(working, log, object, todo, shootCluster)
+	superseded := errors.Is(context.Cause(working), errSuperseded)
+	stop()
+	if superseded {
+		log.Info("begun anew, as the object was changed meanwhile")
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	}
 	if ctx.Err() != nil {
 		// The process is ending. The operation stays unfinished in the status, and is repeated by the next process.
 		return reconcile.Result{}, ctx.Err()
 	}
 	return r.finish(ctx, log, before, object, todo, workErr)
+}
+
+// errSuperseded is why an interruptible operation ends before its time.
+var errSuperseded = errors.New("the object asks for something else now")
+
+// supersedePeriod is how often the cache is looked at for a newer request.
+const supersedePeriod = 250 * time.Millisecond
+
+// workingContext is what the actuator works under: for interruptible reconciliations it ends when a newer request is there.
+func (r *reconciler[T]) workingContext(ctx context.Context, object T, todo action) (context.Context, context.CancelFunc) {
+	working, cancel := context.WithCancelCause(ctx)
+	stop := func() { cancel(nil) }
+	if !r.options.Interruptible || todo != actionReconcile {
+		return working, stop
+	}
+	key := client.ObjectKeyFromObject(object)
+	picked := object.GetResourceVersion()
+	go func() {
+		ticker := time.NewTicker(supersedePeriod)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-working.Done():
+				return
+			case <-ticker.C:
+			}
+			current := newObject[T]()
+			if err := r.client.Get(working, key, current); err == nil && supersedes(current, picked) {
+				cancel(errSuperseded)
+			}
+		}
+	}()
+	return working, stop
+}
+
+// supersedes tells whether the object asks for something else than the reconciliation that was picked up with a version.
+// The cache may still show the request that is being worked on.
+func supersedes(current extensionsv1alpha1.Object, picked string) bool {
+	if !newer(current.GetResourceVersion(), picked) {
+		return false
+	}
+	return current.GetDeletionTimestamp() != nil || current.GetAnnotations()[gardencorev1beta1.GardenerOperation] != ""
+}
+
+// newer compares resource versions, which are growing numbers.
+func newer(version, than string) bool {
+	comparison, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && comparison > 0
 }
 
 // releaseMigrated lets go of an object that another seed took over and that is being deleted here.

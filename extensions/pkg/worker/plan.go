@@ -9,6 +9,7 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -159,16 +160,33 @@ func (d Deployment) applyClass(class *machinev1alpha1.MachineClass, worker *exte
 	if worker.Spec.SecretRef.Name != "" {
 		class.CredentialsSecretRef = &corev1.SecretReference{Namespace: worker.Spec.SecretRef.Namespace, Name: worker.Spec.SecretRef.Name}
 	}
-	class.NodeTemplate = nil
-	if template := d.Pool.NodeTemplate; template != nil {
-		class.NodeTemplate = &machinev1alpha1.NodeTemplate{
-			Capacity:        template.Capacity,
-			VirtualCapacity: template.VirtualCapacity,
-			InstanceType:    d.Pool.MachineType,
-			Region:          worker.Spec.Region,
-			Zone:            d.Zone,
-			Architecture:    d.Pool.Architecture,
-		}
+	class.NodeTemplate = d.nodeTemplate(worker.Spec.Region)
+}
+
+// nodeTemplate is what a node will look like, for the cluster-autoscaler. machine-controller-manager makes no machines of
+// a class whose template lacks any of the fields set here; none at all is fine.
+func (d Deployment) nodeTemplate(region string) *machinev1alpha1.NodeTemplate {
+	if d.Pool.NodeTemplate == nil {
+		return nil
+	}
+	capacity := d.Pool.NodeTemplate.Capacity.DeepCopy()
+	if capacity.Cpu().IsZero() || capacity.Memory().IsZero() {
+		return nil
+	}
+	if _, ok := capacity["gpu"]; !ok {
+		capacity["gpu"] = resource.MustParse("0")
+	}
+	zone := d.Zone
+	if zone == "" {
+		zone = region
+	}
+	return &machinev1alpha1.NodeTemplate{
+		Capacity:        capacity,
+		VirtualCapacity: d.Pool.NodeTemplate.VirtualCapacity,
+		InstanceType:    d.Pool.MachineType,
+		Region:          region,
+		Zone:            zone,
+		Architecture:    d.Pool.Architecture,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -124,5 +126,24 @@ func TestReadiness(t *testing.T) {
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
+	}
+}
+
+func TestNodeTemplateIsCompleteOrAbsent(t *testing.T) {
+	deployment := Deployment{Pool: pool()}
+	if deployment.nodeTemplate("r") != nil {
+		t.Error("no template is known")
+	}
+	deployment.Pool.NodeTemplate = &extensionsv1alpha1.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	if deployment.nodeTemplate("r") != nil {
+		t.Error("the memory is not known")
+	}
+	deployment.Pool.NodeTemplate.Capacity[corev1.ResourceMemory] = resource.MustParse("8Gi")
+	template := deployment.nodeTemplate("r")
+	if template == nil || template.Zone != "r" || template.InstanceType != "small" {
+		t.Fatalf("got %+v", template)
+	}
+	if _, ok := template.Capacity["gpu"]; !ok {
+		t.Error("gpu is required by machine-controller-manager")
 	}
 }

@@ -68,6 +68,8 @@ func Add(mgr manager.Manager, options Options) error {
 		Kind:     extensionsv1alpha1.WorkerResource,
 		Type:     options.Type,
 		Actuator: &actuator{options: options, client: mgr.GetClient()},
+		// Whoever sees that machines do not come up must be able to change what is wanted.
+		Interruptible: true,
 	})
 }
 
