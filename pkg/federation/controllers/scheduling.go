@@ -7,9 +7,11 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,6 +27,7 @@ import (
 // scheduling writes into each binding the clusters that core decides on, and why.
 type scheduling struct {
 	client client.Client
+	events events.EventRecorder
 	now    func() time.Time
 }
 
@@ -191,7 +194,29 @@ func (s *scheduling) writeStatus(ctx context.Context, b binding, decision outcom
 	}
 	status.SchedulerObservedAffinityName = decision.term
 	status.SchedulerObservedGeneration = b.GetGeneration()
-	return patchBindingStatus(ctx, s.client, before, b)
+	if err := patchBindingStatus(ctx, s.client, before, b); err != nil {
+		return err
+	}
+	if changed {
+		s.announce(b, decision)
+	}
+	return nil
+}
+
+// announce tells those who look at the binding or at the object itself.
+func (s *scheduling) announce(b binding, decision outcome) {
+	eventType, reason := corev1.EventTypeNormal, "ScheduleBindingSucceed"
+	if decision.reason != workv1alpha2.ReasonSuccess {
+		eventType, reason = corev1.EventTypeWarning, "ScheduleBindingFailed"
+	}
+	resource := b.BindingSpec().Resource
+	object := &corev1.ObjectReference{
+		APIVersion: resource.APIVersion, Kind: resource.Kind, Namespace: resource.Namespace, Name: resource.Name, UID: resource.UID,
+	}
+	// Events hold 1024 characters; the condition has the rest.
+	message := fmt.Sprintf("%.1000s", decision.message)
+	s.events.Eventf(b, nil, eventType, reason, "Schedule", "%s", message)
+	s.events.Eventf(object, nil, eventType, reason, "Schedule", "%s", message)
 }
 
 // observe notes that the binding was looked at and nothing had to be decided.

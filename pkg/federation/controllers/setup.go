@@ -170,7 +170,7 @@ func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp
 }
 
 func addScheduling(mgr manager.Manager, options Options) error {
-	s := &scheduling{client: mgr.GetClient(), now: time.Now}
+	s := &scheduling{client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now}
 	c, err := controller.New("scheduling", mgr, typedOptions[reconcile.Request](options, s))
 	if err != nil {
 		return err

@@ -113,6 +113,15 @@ func notApplied(b binding) []string {
 	return waiting
 }
 
+// clearStatus shows in an object that stays, but runs in no member any more, that it does.
+func (w *works) clearStatus(ctx context.Context, b binding) error {
+	template, err := getTemplate(ctx, w.client, templateKeyOfBinding(b))
+	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
+		return err
+	}
+	return w.updateTemplate(ctx, template, nil, 0)
+}
+
 // updateTemplate adds the members' statuses up in the object's own, if something is known of its kind.
 func (w *works) updateTemplate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem, wanted int) error {
 	decoded, err := decodeItems(items)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,12 +43,15 @@ type works struct {
 // Reconcile handles one binding.
 func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	b, err := getBinding(ctx, w.client, request.NamespacedName)
-	if err != nil || b == nil {
-		return reconcile.Result{}, err
-	}
-	existing, err := w.worksOf(ctx, b)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	existing, err := w.worksOf(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b == nil {
+		return reconcile.Result{}, w.removeAll(ctx, existing)
 	}
 	if b.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, w.tearDown(ctx, b, existing)
@@ -64,17 +68,12 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 }
 
 // worksOf lists the Works of a binding by cluster.
-func (w *works) worksOf(ctx context.Context, b binding) (map[string]*workv1alpha1.Work, error) {
-	label := permanentIDLabel(b.GetNamespace())
-	id := b.GetLabels()[label]
-	result := map[string]*workv1alpha1.Work{}
-	if id == "" {
-		return result, nil
-	}
+func (w *works) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: label + "=" + id}); err != nil {
-		return nil, fmt.Errorf("listing the Works of binding %s: %w", client.ObjectKeyFromObject(b), err)
+	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: key.String()}); err != nil {
+		return nil, fmt.Errorf("listing the Works of binding %s: %w", key, err)
 	}
+	result := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
 		if cluster, ok := clusterOf(list.Items[i].Namespace); ok {
 			result[cluster] = &list.Items[i]
@@ -83,33 +82,46 @@ func (w *works) worksOf(ctx context.Context, b binding) (map[string]*workv1alpha
 	return result, nil
 }
 
-// workBindingIndex indexes Works by the label that ties them to their binding.
+// workBindingIndex indexes Works by the binding that they were made from.
 const workBindingIndex = "binding"
 
 func indexWork(object client.Object) []string {
-	for _, label := range []string{workv1alpha2.PermanentIDLabel, workv1alpha2.ClusterPermanentIDLabel} {
-		if id := object.GetLabels()[label]; id != "" {
-			return []string{label + "=" + id}
-		}
+	work, ok := object.(*workv1alpha1.Work)
+	if !ok {
+		return nil
 	}
-	return nil
+	key, ok := bindingOf(work)
+	if !ok {
+		return nil
+	}
+	return []string{key.String()}
 }
 
 // tearDown removes the Works, and lets the binding go when none is left.
 func (w *works) tearDown(ctx context.Context, b binding, existing map[string]*workv1alpha1.Work) error {
-	for _, work := range existing {
-		if err := w.remove(ctx, work); err != nil {
-			return err
-		}
+	if err := w.removeAll(ctx, existing); err != nil {
+		return err
 	}
 	finalizer := bindingFinalizer(b.GetNamespace())
 	if len(existing) > 0 || !slices.Contains(b.GetFinalizers(), finalizer) {
 		return nil
 	}
+	if err := w.clearStatus(ctx, b); err != nil {
+		return err
+	}
 	before := b.DeepCopyObject().(binding)
 	controllerutil.RemoveFinalizer(b, finalizer)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	return client.IgnoreNotFound(w.client.Patch(ctx, b, patch))
+}
+
+func (w *works) removeAll(ctx context.Context, existing map[string]*workv1alpha1.Work) error {
+	for _, work := range existing {
+		if err := w.remove(ctx, work); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {

@@ -682,7 +682,50 @@ func TestMemberLeaves(t *testing.T) {
 		return wantGone(fleet.Get(ctx, types.NamespacedName{Name: "member2"}, cluster))
 	})
 
+	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("member2"))
 	back := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member2"}, Spec: cluster.Spec}
 	back.Spec.Taints = nil
 	eventually(t, "the cluster may come back", func() error { return fleet.Create(ctx, back) })
+}
+
+// finalizeNamespace does what a fleet's namespace controller would.
+func finalizeNamespace(t *testing.T, name string) {
+	t.Helper()
+	namespace := &corev1.Namespace{}
+	if err := fleet.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if namespace.DeletionTimestamp == nil {
+		t.Fatalf("namespace %s is not being deleted", name)
+	}
+	namespace.Spec.Finalizers = nil
+	if err := fleet.SubResource("finalize").Update(ctx, namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStatusIsClearedWhenThePolicyGoes(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	objects := input(t, "003-karmada-cool-policy")
+	apply(t, fleet, namespace, objects[0], input(t, "000-karmada-nginx-3docs")[0])
+	replicasIn(t, namespace, 2, 2)
+	playController(t, namespace)
+	ready := func(want int64) func() error {
+		return func() error {
+			object, err := deployment(fleet, namespace)
+			if err != nil {
+				return err
+			}
+			if got, _, _ := unstructured.NestedInt64(object.Object, "status", "readyReplicas"); got != want {
+				return fmt.Errorf("%d are ready", got)
+			}
+			return nil
+		}
+	}
+	eventually(t, "all are ready", ready(4))
+	objects[0].SetNamespace(namespace)
+	remove(t, fleet, objects[0])
+	nothingLeft(t, namespace)
+	eventually(t, "none is ready", ready(0))
 }

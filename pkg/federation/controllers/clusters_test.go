@@ -1,0 +1,75 @@
+package controllers
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+)
+
+func TestTaintsFor(t *testing.T) {
+	own := corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoExecute}
+	notReady := corev1.Taint{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}
+	unreachable := corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule}
+	tests := map[string]struct {
+		taints []corev1.Taint
+		ready  metav1.ConditionStatus
+		want   []corev1.Taint
+	}{
+		"ready":                  {[]corev1.Taint{own, notReady}, metav1.ConditionTrue, []corev1.Taint{own}},
+		"not ready":              {[]corev1.Taint{own}, metav1.ConditionFalse, []corev1.Taint{own, notReady}},
+		"still not ready":        {[]corev1.Taint{notReady}, metav1.ConditionFalse, []corev1.Taint{notReady}},
+		"now doesn't answer":     {[]corev1.Taint{notReady}, metav1.ConditionUnknown, []corev1.Taint{unreachable}},
+		"nothing to do at all":   {nil, metav1.ConditionTrue, nil},
+		"an executing one stays": {[]corev1.Taint{{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoExecute}}, metav1.ConditionTrue, []corev1.Taint{{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoExecute}}},
+	}
+	for name, tc := range tests {
+		got := taintsFor(tc.taints, tc.ready)
+		if len(got) != len(tc.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != tc.want[i] {
+				t.Errorf("%s: got %v, want %v", name, got, tc.want)
+			}
+		}
+	}
+}
+
+func TestReadinessIsDamped(t *testing.T) {
+	now := time.Unix(0, 0)
+	c := &clusters{now: func() time.Time { return now }, options: DefaultClusterOptions(), since: map[string]time.Time{}}
+	cluster := &clusterv1alpha1.Cluster{}
+	cluster.Name = "m1"
+	is := func(status metav1.ConditionStatus) {
+		cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: status}}
+	}
+	steps := []struct {
+		what   string
+		before func()
+		after  time.Duration
+		answer metav1.ConditionStatus
+		want   metav1.ConditionStatus
+	}{
+		{"the first answer counts", func() {}, 0, metav1.ConditionUnknown, metav1.ConditionUnknown},
+		{"so does the first good one", func() { is(metav1.ConditionUnknown) }, time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
+		{"a failure is not believed", func() { is(metav1.ConditionTrue); cluster.Status.KubernetesVersion = "v1" }, time.Second, metav1.ConditionUnknown, ""},
+		{"nor after a while", func() {}, 29 * time.Second, metav1.ConditionUnknown, ""},
+		{"but then it is", func() {}, time.Second, metav1.ConditionUnknown, metav1.ConditionUnknown},
+		{"recovery is not believed", func() { is(metav1.ConditionUnknown) }, time.Second, metav1.ConditionTrue, ""},
+		{"a relapse starts anew", func() {}, 20 * time.Second, metav1.ConditionUnknown, metav1.ConditionUnknown},
+		{"so this is the first again", func() {}, 15 * time.Second, metav1.ConditionTrue, ""},
+		{"until it lasts", func() {}, 30 * time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
+	}
+	for _, step := range steps {
+		step.before()
+		now = now.Add(step.after)
+		if got := c.damped(cluster, step.answer); got != step.want {
+			t.Fatalf("%s: got %q, want %q", step.what, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package controllers
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+)
+
+func webDeployment() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "shop"},
+	}}
+}
+
+// policyOf selects every Deployment, or by name the one called web. An empty namespace makes it cluster-wide.
+func policyOf(namespace, name string, priority int32, byName bool, preemption policyv1alpha1.PreemptionBehavior) propagationPolicy {
+	selector := policyv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "Deployment"}
+	if byName {
+		selector.Name = "web"
+	}
+	spec := policyv1alpha1.PropagationSpec{
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{selector}, Priority: &priority, Preemption: preemption,
+	}
+	if namespace == "" {
+		policy := &policyv1alpha1.ClusterPropagationPolicy{Spec: spec}
+		policy.Name = name
+		return propagationPolicy{policy, &policy.Spec}
+	}
+	policy := &policyv1alpha1.PropagationPolicy{Spec: spec}
+	policy.Namespace, policy.Name = namespace, name
+	return propagationPolicy{policy, &policy.Spec}
+}
+
+func TestChoosePolicy(t *testing.T) {
+	const never, always = policyv1alpha1.PreemptNever, policyv1alpha1.PreemptAlways
+	tests := map[string]struct {
+		policies []propagationPolicy
+		// holder is the index of the policy that has the object, -1 for none.
+		holder int
+		want   string
+	}{
+		"none":                                    {nil, -1, ""},
+		"of another namespace":                    {[]propagationPolicy{policyOf("other", "a", 0, false, never)}, -1, ""},
+		"namespaced before cluster-wide":          {[]propagationPolicy{policyOf("", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, -1, "b"},
+		"higher priority":                         {[]propagationPolicy{policyOf("shop", "a", 0, true, never), policyOf("shop", "b", 1, false, never)}, -1, "b"},
+		"closer selector":                         {[]propagationPolicy{policyOf("shop", "a", 0, false, never), policyOf("shop", "b", 0, true, never)}, -1, "b"},
+		"smaller name":                            {[]propagationPolicy{policyOf("shop", "b", 0, false, never), policyOf("shop", "a", 0, false, never)}, -1, "a"},
+		"the holder keeps it":                     {[]propagationPolicy{policyOf("shop", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, 1, "b"},
+		"a higher priority preempts":              {[]propagationPolicy{policyOf("shop", "a", 9, true, always), policyOf("shop", "b", 0, false, never)}, 1, "a"},
+		"the same priority doesn't preempt":       {[]propagationPolicy{policyOf("shop", "a", 0, true, always), policyOf("shop", "b", 0, false, never)}, 1, "b"},
+		"namespaced preempts cluster-wide":        {[]propagationPolicy{policyOf("shop", "a", 0, true, always), policyOf("", "b", 9, false, never)}, 1, "a"},
+		"cluster-wide doesn't preempt namespaced": {[]propagationPolicy{policyOf("", "a", 9, true, always), policyOf("shop", "b", 0, false, never)}, 1, "b"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var existing binding
+			if tc.holder >= 0 {
+				existing = &workv1alpha2.ResourceBinding{}
+				tc.policies[tc.holder].claim(existing)
+			}
+			got := ""
+			if policy := choosePolicy(tc.policies, webDeployment(), existing); policy != nil {
+				got = policy.GetName()
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestClaimReplacesAnEarlierOne(t *testing.T) {
+	b := &workv1alpha2.ResourceBinding{}
+	first, second := policyOf("", "a", 0, false, ""), policyOf("shop", "b", 0, false, "")
+	first.claim(b)
+	second.claim(b)
+	if first.claims(b) || !second.claims(b) {
+		t.Errorf("got labels %v, annotations %v", b.Labels, b.Annotations)
+	}
+}
+
+func TestNotOffered(t *testing.T) {
+	spec := &policyv1alpha1.PropagationSpec{PropagateDeps: true, Failover: &policyv1alpha1.FailoverBehavior{}}
+	if got := notOffered(spec); len(got) != 2 || got[0] != "spec.propagateDeps" || got[1] != "spec.failover" {
+		t.Errorf("got %v", got)
+	}
+	if got := notOffered(&policyv1alpha1.PropagationSpec{}); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestBindingName(t *testing.T) {
+	if got := bindingName("system:Admin", "ClusterRole"); got != "system.admin-clusterrole" {
+		t.Error(got)
+	}
+}

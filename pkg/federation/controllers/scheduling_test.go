@@ -1,0 +1,96 @@
+package controllers
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+)
+
+func fleetOf(names ...string) core.Snapshot {
+	var clusters []core.Cluster
+	for _, name := range names {
+		clusters = append(clusters, core.Cluster{
+			Name: name, APIs: map[schema.GroupVersionKind]struct{}{{Group: "apps", Version: "v1", Kind: "Deployment"}: {}},
+			Room: &core.Room{Allocatable: map[string]int64{"pods": 100}},
+		})
+	}
+	return core.NewSnapshot(clusters)
+}
+
+// placedBinding is divided by room over two clusters, and nothing has changed since.
+func placedBinding(t *testing.T) *workv1alpha2.ResourceBinding {
+	t.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	b.Spec.Replicas = 4
+	b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
+		WeightPreference:      &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+	}}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 2}}
+	text, err := json.Marshal(b.Spec.Placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(text))
+	now := metav1.Now()
+	b.Status.LastScheduledTime = &now
+	return b
+}
+
+func TestNeedsDecision(t *testing.T) {
+	tests := map[string]struct {
+		change func(*workv1alpha2.ResourceBinding)
+		fleet  core.Snapshot
+		want   bool
+	}{
+		"nothing changed":  {nil, fleetOf("m1", "m2"), false},
+		"a cluster joined": {nil, fleetOf("m1", "m2", "m3"), false},
+		"a cluster left":   {nil, fleetOf("m1"), true},
+		"other replicas":   {func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 5 }, fleetOf("m1", "m2"), true},
+		"other placement": {func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{}
+		}, fleetOf("m1", "m2"), true},
+		"duplicated": {func(b *workv1alpha2.ResourceBinding) { b.Spec.Placement.ReplicaScheduling = nil }, fleetOf("m1", "m2"), true},
+		"asked for": {func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Now().Add(time.Hour)}
+		}, fleetOf("m1", "m2"), true},
+		"asked for long ago":    {func(b *workv1alpha2.ResourceBinding) { b.Spec.RescheduleTriggeredAt = &metav1.Time{} }, fleetOf("m1", "m2"), false},
+		"no replicas to divide": {func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 0 }, fleetOf("m1", "m2"), true},
+	}
+	for name, tc := range tests {
+		b := placedBinding(t)
+		if tc.change != nil {
+			tc.change(b)
+		}
+		if got := needsDecision(b, tc.fleet); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestDecideReportsWhatCannotBeDone(t *testing.T) {
+	b := placedBinding(t)
+	b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByLabel: "team"}}
+	got := decide(b, fleetOf("m1", "m2"))
+	if got.reason != workv1alpha2.ReasonSchedulerError || !strings.Contains(got.message, "spec.placement.spreadConstraints[0].spreadByLabel: not offered yet") || len(got.clusters) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	b = placedBinding(t)
+	b.Spec.Replicas = 1000
+	if got := decide(b, fleetOf("m1", "m2")); got.reason != workv1alpha2.ReasonUnschedulable || len(got.clusters) != 2 {
+		t.Errorf("a lack of room keeps what is placed: %+v", got)
+	}
+	b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m9"}}
+	if got := decide(b, fleetOf("m1", "m2")); got.reason != workv1alpha2.ReasonNoClusterFit || len(got.clusters) != 0 {
+		t.Errorf("no cluster that fits withdraws the object: %+v", got)
+	}
+}
