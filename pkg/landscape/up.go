@@ -48,12 +48,20 @@ type run struct {
 func (l *Landscape) phases() []phase {
 	pods := fmt.Sprintf("bin/kubectl --kubeconfig %s get pods -A", l.RuntimeKubeconfig())
 	kubelet := l.logDir() + "/kubelet.log"
+	garden := fmt.Sprintf("bin/kubectl --kubeconfig %s -n garden get pods", l.RuntimeKubeconfig())
+	shoots := fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s describe shoots", l.GardenKubeconfig(), demoNS)
 	return []phase{
 		{name: "host", title: "Check this machine", run: checkHostPhase, timeout: time.Minute},
 		{name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()}, timeout: time.Hour},
 		{name: "node", title: "Start the node", run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"}, timeout: 2 * time.Minute},
 		{name: "runtime", title: "Runtime cluster", run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"}, timeout: 5 * time.Minute},
 		{name: "system", title: "DNS of the runtime cluster", run: systemPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
+		{name: "cloud", title: "Local cloud", run: cloudPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
+		{name: "gateway", title: "Gateway", run: gatewayPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
+		{name: "garden", title: "Garden", run: gardenPhase, lookAt: []string{garden}, timeout: 5 * time.Minute},
+		{name: "content", title: "Cloud profile, project, extensions", run: contentPhase, lookAt: []string{garden}, timeout: 3 * time.Minute},
+		{name: "seed", title: "Seed", run: seedPhase, lookAt: []string{garden}, timeout: 5 * time.Minute},
+		{name: "shoots", title: "Shoots member1, member2, fleet", run: shootsPhase, lookAt: []string{shoots, "bin/trellisctl ls"}, timeout: 15 * time.Minute},
 	}
 }
 

@@ -1,0 +1,334 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/trellis-garden/trellis/charts"
+	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+	"github.com/trellis-garden/trellis/pkg/images"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+const (
+	localCloudNS = "local-cloud"
+	adminUser    = "trellis:landscape:admin"
+	mastersGroup = "system:masters"
+	// gardenServer is the garden's API server as pods of the runtime cluster reach it.
+	gardenServer = "https://kube-apiserver.garden.svc"
+)
+
+// imageVector names the images that were built last by their content, so that what changed is rolled out.
+func (r *run) imageVector() (imagevector.Vector, string, error) {
+	path := filepath.Join(r.CacheDir(), images.VectorFile)
+	overwrite, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("the images are not built: %w", err)
+	}
+	if err := os.Setenv(imagevector.OverwriteEnv, path); err != nil {
+		return nil, "", err
+	}
+	vector, err := imagevector.Load()
+	return vector, string(overwrite), err
+}
+
+func (r *run) image(name string, options ...imagevector.FindOption) (string, error) {
+	vector, _, err := r.imageVector()
+	if err != nil {
+		return "", err
+	}
+	image, err := vector.Find(name, options...)
+	return image.String(), err
+}
+
+// installChart installs a chart of the runtime cluster and waits until its workloads are ready.
+func (r *run) installChart(ctx context.Context, release helm.Release) error {
+	c, err := r.runtime()
+	if err != nil {
+		return err
+	}
+	r.Step("chart %s", release.Name)
+	installed, err := c.helm.Install(ctx, release)
+	if err != nil {
+		return err
+	}
+	r.Step("waiting for %s", release.Name)
+	return c.helm.WaitReady(ctx, installed)
+}
+
+// cloudPhase installs the infrastructure of the landscape: networks, names and volumes.
+func cloudPhase(ctx context.Context, r *run) error {
+	chart, err := helm.LoadFS(os.DirFS(filepath.Join(r.Root, "extensions/provider-local/charts")), "local-cloud")
+	if err != nil {
+		return err
+	}
+	image, err := r.image("provider-local")
+	if err != nil {
+		return err
+	}
+	token, err := r.keep("cloud-token", func() ([]byte, error) { return randomHex(16), nil })
+	if err != nil {
+		return err
+	}
+	return r.installChart(ctx, helm.Release{
+		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
+		Values: map[string]any{"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain},
+	})
+}
+
+// gatewayPhase installs the one address of the seed.
+func gatewayPhase(ctx context.Context, r *run) error {
+	c, err := r.runtime()
+	if err != nil {
+		return err
+	}
+	crd, err := charts.FS.ReadFile("crds/seed/gateway.networking.k8s.io_tlsroutes.yaml")
+	if err != nil {
+		return err
+	}
+	if _, err := c.applyYAML(ctx, string(crd)); err != nil {
+		return err
+	}
+	chart, err := helm.LoadFS(charts.FS, "gateway")
+	if err != nil {
+		return err
+	}
+	image, err := r.image("vpn")
+	if err != nil {
+		return err
+	}
+	return r.installChart(ctx, helm.Release{
+		Namespace: gardenNS, Name: "gateway", Chart: chart, Values: map[string]any{"image": image, "nodeAddress": nodeIP},
+	})
+}
+
+// gardenPhase deploys the control plane of the garden with the same components that shoots have, then its own processes.
+func gardenPhase(ctx context.Context, r *run) error {
+	c, err := r.runtime()
+	if err != nil {
+		return err
+	}
+	manager, err := secrets.New(ctx, c.client, gardenNS, secrets.Options{Identity: "landscape"})
+	if err != nil {
+		return err
+	}
+	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
+		return err
+	}
+	parts, err := r.gardenComponents(c.client, manager)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		r.Step("deploying %s", part.name)
+		if err := part.Deploy(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	for _, part := range parts {
+		r.Step("waiting for %s", part.name)
+		if err := part.Wait(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	if err := r.routeGarden(ctx, c); err != nil {
+		return err
+	}
+	if err := r.writeGardenKubeconfig(ctx, manager); err != nil {
+		return err
+	}
+	return r.gardenProcesses(ctx, c, manager)
+}
+
+type namedComponent struct {
+	name string
+	component.Component
+}
+
+func (r *run) gardenComponents(c client.Client, manager secrets.Manager) ([]namedComponent, error) {
+	version := images.DefaultKubernetesVersion
+	found := map[string]string{}
+	for _, name := range []string{"etcd-steward", "kube-apiserver", "kube-controller-manager"} {
+		image, err := r.image(name, imagevector.Version(version))
+		if err != nil {
+			return nil, err
+		}
+		found[name] = image
+	}
+	// The garden's objects are small: a seed's volumes are made for shoots.
+	etcdValues := func(role etcd.Role) etcd.Values {
+		return etcd.Values{Role: role, Image: found["etcd-steward"], Replicas: 1, StorageCapacity: resource.MustParse("2Gi")}
+	}
+	// No pods run in the garden, so its service and pod networks are never used.
+	services := []string{"100.64.0.0/16"}
+	return []namedComponent{
+		{"etcd main", etcd.New(c, gardenNS, manager, etcdValues(etcd.Main))},
+		{"etcd events", etcd.New(c, gardenNS, manager, etcdValues(etcd.Events))},
+		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
+			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
+			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+		})},
+		{"kube-controller-manager", kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
+			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden", ServiceNetworks: services, IsWorkerless: true,
+		})},
+	}, nil
+}
+
+// routeGarden lets the gateway lead api.garden.<domain> to the garden's API server.
+func (r *run) routeGarden(ctx context.Context, c *cluster) error {
+	route := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "TLSRoute",
+		"metadata": map[string]any{"name": "garden", "namespace": gardenNS},
+		"spec": map[string]any{
+			"hostnames": []any{gardenHost},
+			"rules":     []any{map[string]any{"backendRefs": []any{map[string]any{"name": "kube-apiserver", "port": int64(443)}}}},
+		},
+	}}
+	return c.applyPatiently(ctx, route)
+}
+
+// writeGardenKubeconfig writes the administrator's kubeconfig, which goes through the landscape's loopback address.
+func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager) error {
+	secret, err := manager.Generate(ctx, &secrets.CertificateConfig{
+		Name: "landscape-admin", CommonName: adminUser, Organization: []string{mastersGroup}, CertType: secrets.ClientCert, SigningCA: "ca-client",
+	})
+	if err != nil {
+		return err
+	}
+	ca, found := manager.Get("ca", secrets.Bundle)
+	if !found {
+		return fmt.Errorf("the garden's certificate authority is not known")
+	}
+	data, err := adminKubeconfig("https://"+endpoint(r.state.Loopback, gatewayPort), gardenHost, ca.Data[secrets.DataKeyCertificateBundle], secret)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(r.GardenKubeconfig(), data, 0o600); err != nil {
+		return err
+	}
+	config := fmt.Sprintf("gardens:\n- name: %s\n  identity: %s\n  kubeconfig: %s\n  endpoints:\n  - domain: %s\n    address: %q\n",
+		r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort))
+	if err := replaceFile(r.TrellisctlConfig(), []byte(config), 0o600); err != nil {
+		return err
+	}
+	garden, err := r.garden()
+	if err != nil {
+		return err
+	}
+	r.Step("waiting for the garden's kube-apiserver")
+	return awaitAPI(ctx, garden.config)
+}
+
+// gardenProcesses installs garden-apiserver, garden-controller-manager and garden-scheduler.
+func (r *run) gardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager) error {
+	ca, err := r.gardenSecrets(ctx, c.client, manager)
+	if err != nil {
+		return err
+	}
+	garden, err := r.garden()
+	if err != nil {
+		return err
+	}
+	for _, object := range registration.Objects(registration.Target{CABundle: ca}) {
+		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return err
+		}
+		if err := garden.applyPatiently(ctx, withoutStatus(plain)); err != nil {
+			return err
+		}
+	}
+	chart, err := helm.LoadFS(charts.FS, "garden")
+	if err != nil {
+		return err
+	}
+	values := map[string]any{"clusterIdentity": identity}
+	for key, name := range map[string]string{"apiserver": "garden-apiserver", "controllerManager": "garden-controller-manager", "scheduler": "garden-scheduler"} {
+		image, err := r.image(name)
+		if err != nil {
+			return err
+		}
+		values[key] = map[string]any{"image": image}
+	}
+	if err := r.installChart(ctx, helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values}); err != nil {
+		return err
+	}
+	r.Step("waiting for the garden's API")
+	return registration.WaitUntilServed(ctx, garden.config)
+}
+
+func withoutStatus(object map[string]any) *unstructured.Unstructured {
+	delete(object, "status")
+	result := &unstructured.Unstructured{Object: object}
+	unstructured.RemoveNestedField(result.Object, "metadata", "creationTimestamp")
+	return result
+}
+
+// gardenSecrets makes the Secrets of the garden's processes under the names that their chart expects, and returns the
+// bundle that verifies garden-apiserver.
+func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secrets.Manager) ([]byte, error) {
+	client, err := manager.Generate(ctx, &secrets.CertificateConfig{Name: "garden-apiserver-etcd-client", CommonName: "garden-apiserver", CertType: secrets.ClientCert, SigningCA: "ca-etcd"})
+	if err != nil {
+		return nil, err
+	}
+	server, err := manager.Generate(ctx, &secrets.CertificateConfig{
+		Name: "garden-apiserver-server", CommonName: "garden-apiserver", CertType: secrets.ServerCert, SigningCA: "ca",
+		DNSNames: []string{registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ca, caFound := manager.Get("ca", secrets.Bundle)
+	etcdCA, etcdFound := manager.Get("ca-etcd", secrets.Bundle)
+	if !caFound || !etcdFound {
+		return nil, fmt.Errorf("the garden's certificate authorities are not known")
+	}
+	bundle := ca.Data[secrets.DataKeyCertificateBundle]
+	data := map[string]map[string][]byte{
+		"garden-apiserver-etcd": {"ca.crt": etcdCA.Data[secrets.DataKeyCertificateBundle], "tls.crt": client.Data["tls.crt"], "tls.key": client.Data["tls.key"]},
+		"garden-apiserver-tls":  {"tls.crt": server.Data["tls.crt"], "tls.key": server.Data["tls.key"]},
+	}
+	for name, user := range map[string]string{
+		"garden-apiserver": registration.APIServerUser, "garden-controller-manager": registration.ControllerManagerUser, "garden-scheduler": registration.SchedulerUser,
+	} {
+		kubeconfig, err := manager.Generate(ctx, &secrets.KubeconfigConfig{Name: "kubeconfig-" + name, Server: gardenServer, ServerCA: "ca", User: user, SigningCA: "ca-client"})
+		if err != nil {
+			return nil, err
+		}
+		data[name+"-kubeconfig"] = map[string][]byte{"kubeconfig": kubeconfig.Data["kubeconfig"]}
+	}
+	for name, content := range data {
+		if err := writeSecret(ctx, c, gardenNS, name, content); err != nil {
+			return nil, err
+		}
+	}
+	return bundle, nil
+}
+
+func writeSecret(ctx context.Context, c client.Client, namespace, name string, data map[string][]byte) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	_, err := controllerutil.CreateOrPatch(ctx, c, secret, func() error {
+		secret.Data = data
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("Secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
