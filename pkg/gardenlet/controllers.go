@@ -99,7 +99,7 @@ func (a *agent) addControllerInstallation(mgr manager.Manager) error {
 			ClusterIdentity: a.gardenIdentity, Config: a.garden, Address: a.config.GardenClientConnection.GardenClusterAddress,
 		},
 	}
-	return builder.ControllerManagedBy(mgr).Named("controllerinstallation").
+	return builder.ControllerManagedBy(mgr).Named("installation").
 		For(&gardencorev1beta1.ControllerInstallation{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&gardencorev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(installationsOf(mgr.GetClient())),
 			builder.OnlyMetadata, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).

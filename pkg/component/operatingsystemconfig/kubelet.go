@@ -31,6 +31,8 @@ func kubeletConfig(v Values) ([]byte, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, fmt.Errorf("kubelet configuration: %w", err)
 	}
+	// The type writes its logging options even if none is set.
+	delete(fields, "logging")
 	dropZeroes(fields)
 	return yaml.Marshal(fields)
 }

@@ -45,7 +45,7 @@ const (
 const (
 	UnitKubelet   = "kubelet.service"
 	UnitNodeAgent = "node-agent.service"
-	unitSysctl    = "systemd-sysctl.service"
+	unitSysctl    = "kernel-settings.service"
 )
 
 // Values of one worker pool.
@@ -124,7 +124,7 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 	}
 	units := []extensionsv1alpha1.Unit{
 		{
-			Name: unitSysctl, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandRestart),
+			Name: unitSysctl, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandRestart), Content: ptr.To(sysctlUnit),
 			FilePaths: []string{PathSysctl},
 		},
 		{
@@ -155,6 +155,21 @@ func CRI(sandboxImage string) *extensionsv1alpha1.CRIConfig {
 		Containerd:   &extensionsv1alpha1.ContainerdConfig{SandboxImage: sandboxImage},
 	}
 }
+
+// sysctlUnit applies PathSysctl alone: what else the operating system would set is its own affair. A setting that the kernel
+// refuses must not keep the kubelet from starting.
+const sysctlUnit = `[Unit]
+Description=Kernel settings of the worker pool
+Before=kubelet.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=-/lib/systemd/systemd-sysctl ` + PathSysctl + `
+
+[Install]
+WantedBy=multi-user.target
+`
 
 // kubeletUnit is the kubelet's systemd unit. Restart without a limit: a kubelet that cannot reach its API server at boot
 // must still come up when it can.

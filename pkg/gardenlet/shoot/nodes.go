@@ -107,10 +107,10 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 	tunnel := append([]flow.TaskID{workerReady, c.vpn}, system...)
 	g.Add(flow.Task{
 		Name: "Waiting until the tunnel to the nodes is up", Fn: flow.TaskFn(o.checkTunnel).RetryUntilTimeout(applyInterval, rolloutTimeout),
-		SkipIf: o.Plan.Workerless, Dependencies: tunnel,
+		SkipIf: o.Plan.Workerless || o.Plan.SkipReadiness, Dependencies: tunnel,
 	})
 	g.Add(flow.Task{
-		Name: "Waiting until nodes run their operating system configuration", SkipIf: o.Plan.Workerless,
+		Name: "Waiting until nodes run their operating system configuration", SkipIf: o.Plan.Workerless || o.Plan.SkipReadiness,
 		Fn:           flow.TaskFn(o.checkNodeConfigurations).RetryUntilTimeout(applyInterval, rolloutTimeout),
 		Dependencies: []flow.TaskID{workerReady, nodeAgent},
 	})

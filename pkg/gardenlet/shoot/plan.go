@@ -43,6 +43,8 @@ type Plan struct {
 	// ClusterIdentity is unique among all clusters.
 	ClusterIdentity string
 
+	// SkipReadiness leaves out the checks that nodes are reached and run their configuration.
+	SkipReadiness bool
 	// Workerless shoots have no nodes, and nothing that only nodes need.
 	Workerless bool
 	// ProviderType, Region and their settings.
@@ -162,6 +164,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 		ShootNamespace:       shoot.Namespace,
 		ProjectName:          in.ProjectName,
 		UID:                  string(shoot.UID),
+		SkipReadiness:        shoot.Annotations[gardencorev1beta1.ShootSkipReadiness] == "true",
 		Workerless:           len(shoot.Spec.Provider.Workers) == 0,
 		ProviderType:         shoot.Spec.Provider.Type,
 		Region:               shoot.Spec.Region,

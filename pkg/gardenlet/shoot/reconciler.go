@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,6 +24,9 @@ import (
 
 // errSuperseded ends a flow whose Shoot has changed in the meantime: the next one starts from the new state.
 var errSuperseded = errors.New("the Shoot has changed; starting again")
+
+// releaseBackoff gives the cache time to catch up.
+var releaseBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 6}
 
 // Reconciler reconciles the Shoots of a seed.
 type Reconciler struct {
@@ -237,7 +242,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 	if err := graph.Run(ctx, flow.Options{Log: log, OnProgress: writer.progress, OnSuccess: writer.taskSucceeded}); err != nil {
 		return r.failed(ctx, writer, err)
 	}
-	return ctrl.Result{}, r.release(ctx, shoot)
+	return ctrl.Result{}, r.release(ctx, writer.current())
 }
 
 // prepareDeletion is prepare for a deletion: what cannot be planned any more is not needed for it.
@@ -275,11 +280,21 @@ func (r *Reconciler) refreshCluster(ctx context.Context, op *Operation, shoot *g
 	return patchClusterShoot(ctx, r.Seed, op.Plan.Namespace, raw)
 }
 
-// release removes the finalizer.
+// release removes the finalizer. Others write to the Shoot as well, so a conflict is tried again with what the cache has by
+// then.
 func (r *Reconciler) release(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
-	patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(shoot, gardencorev1beta1.GardenerName)
-	if err := client.IgnoreNotFound(r.Garden.Patch(ctx, shoot, patch)); err != nil {
+	err := retry.OnError(releaseBackoff, apierrors.IsConflict, func() error {
+		patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		controllerutil.RemoveFinalizer(shoot, gardencorev1beta1.GardenerName)
+		err := r.Garden.Patch(ctx, shoot, patch)
+		if apierrors.IsConflict(err) {
+			if getErr := r.Garden.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); getErr != nil {
+				return getErr
+			}
+		}
+		return err
+	})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer from Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Deleted")

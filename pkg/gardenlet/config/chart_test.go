@@ -1,0 +1,81 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/charts"
+	"github.com/trellis-garden/trellis/pkg/helm"
+)
+
+// The chart of gardenlet renders a configuration that gardenlet accepts.
+func TestChart(t *testing.T) {
+	rendered := render(t, "gardenlet", map[string]any{
+		"image":               "registry.example/gardenlet:v1",
+		"bootstrapKubeconfig": "apiVersion: v1\nkind: Config\n",
+		"hostAliases":         []any{map[string]any{"ip": "172.18.0.2", "hostnames": []any{"api.garden"}}},
+		"config": map[string]any{
+			"gateway":    map[string]any{"address": "172.18.0.2"},
+			"resources":  map[string]any{"capacity": map[string]any{"shoots": 10000000}},
+			"seedConfig": map[string]any{"metadata": map[string]any{"name": "local"}, "spec": map[string]any{"provider": map[string]any{"type": "local"}}},
+		},
+	})
+	documents := strings.Split(rendered["gardenlet/templates/config.yaml"], "\n---\n")
+	configMap, secret := &corev1.ConfigMap{}, &corev1.Secret{}
+	decode(t, documents[0], configMap)
+	decode(t, documents[1], secret)
+	c, err := Parse([]byte(configMap.Data["config.yaml"]))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, configMap.Data["config.yaml"])
+	}
+	if c.SeedConfig.Name != "local" || c.Resources.Capacity.Shoots != 10000000 || c.GardenClientConnection.BootstrapKubeconfig.Name != secret.Name {
+		t.Errorf("configuration is %+v", c)
+	}
+	if secret.StringData["kubeconfig"] == "" || secret.Namespace != "garden" {
+		t.Errorf("secret is %+v", secret)
+	}
+	deployment := &appsv1.Deployment{}
+	decode(t, rendered["gardenlet/templates/deployment.yaml"], deployment)
+	if got := deployment.Spec.Template.Spec.HostAliases; len(got) != 1 || got[0].IP != "172.18.0.2" {
+		t.Errorf("host aliases are %v", got)
+	}
+}
+
+func TestChartOfResourceManager(t *testing.T) {
+	rendered := render(t, "resource-manager", map[string]any{"image": "registry.example/resource-manager:v1", "clusterID": "seed-local", "syncPeriod": "1m0s"})
+	deployment := &appsv1.Deployment{}
+	decode(t, rendered["resource-manager/templates/deployment.yaml"], deployment)
+	if container := deployment.Spec.Template.Spec.Containers[0]; container.Image != "registry.example/resource-manager:v1" || container.Args[0] != "--cluster-id=seed-local" {
+		t.Errorf("container is %+v", container)
+	}
+}
+
+func render(t *testing.T, name string, values map[string]any) map[string]string {
+	t.Helper()
+	chart, err := helm.LoadFS(charts.FS, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: name, Namespace: "garden"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := engine.Render(chart, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rendered
+}
+
+func decode(t *testing.T, document string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+		t.Fatalf("%v in\n%s", err, document)
+	}
+}

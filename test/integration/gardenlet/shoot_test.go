@@ -1,0 +1,294 @@
+package gardenlet
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+)
+
+func TestGardenlet(t *testing.T) {
+	var err error
+	if c, err = client.New(env.Config, client.Options{Scheme: scheme(t)}); err != nil {
+		t.Fatal(err)
+	}
+	startGarden(t)
+	prepareGarden(t)
+	playCluster(t)
+	startSeed(t)
+	t.Run("seed is registered and ready", testSeed)
+	t.Run("shoot with workers", testShoot)
+	t.Run("fleet", testFleet)
+	t.Run("mistakes are told", testMistake)
+}
+
+// prepareGarden creates what operators create.
+func prepareGarden(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error { return get(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}) })
+	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns"}})
+	registerExtensions(t)
+	for _, name := range []string{"cloudprofile", "project"} {
+		for _, object := range load(t, filepath.Join("..", "..", "..", "landscape", "local", "garden", name+".yaml")) {
+			create(t, object)
+		}
+	}
+	eventually(t, func() error {
+		err := c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"}})
+		return client.IgnoreAlreadyExists(err)
+	})
+	binding := &securityv1alpha1.CredentialsBinding{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-demo", Name: "local"},
+	}
+	if err := client.IgnoreAlreadyExists(c.Create(context.Background(), binding)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testSeed(t *testing.T) {
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
+	eventually(t, func() error {
+		if err := get(seed); err != nil {
+			return err
+		}
+		for _, wanted := range []gardencorev1beta1.ConditionType{gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.SeedExtensionsReady} {
+			if !conditions.IsTrue(seed.Status.Conditions, wanted) {
+				return fmt.Errorf("%s is not True: %+v", wanted, conditions.Get(seed.Status.Conditions, wanted))
+			}
+		}
+		if last := seed.Status.LastOperation; last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		return nil
+	})
+	if seed.Status.KubernetesVersion == nil || seed.Status.Allocatable[gardencorev1beta1.ResourceShoots] != *ptr.To(seed.Status.Capacity[gardencorev1beta1.ResourceShoots]) {
+		t.Errorf("status is %+v", seed.Status)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "local"}}
+	if err := get(lease); err != nil || time.Since(lease.Spec.RenewTime.Time) > 30*time.Second {
+		t.Errorf("lease: %v, %+v", err, lease.Spec)
+	}
+	if err := get(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "resource-manager"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func testShoot(t *testing.T) {
+	shoot := example(t, "shoot-member1")
+	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
+	create(t, shoot)
+	started := time.Now()
+	succeeded(t, shoot)
+	t.Logf("created in %s", time.Since(started))
+
+	status := shoot.Status
+	if status.TechnicalID != "shoot--demo--member1" || status.LastOperation.Type != gardencorev1beta1.LastOperationTypeCreate || len(status.AdvertisedAddresses) != 2 ||
+		status.ClusterIdentity == nil || status.Networking.Nodes[0] != "10.180.9.0/24" || len(status.LastErrors) > 0 {
+		t.Errorf("status is %+v", status)
+	}
+	for _, object := range []client.Object{
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "etcd-main"}}, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "etcd-events"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler"}}, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "vpn-seed-server"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"}}, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "gardener-internal"}},
+		&extensionsv1alpha1.DNSRecord{ObjectMeta: metav1.ObjectMeta{Name: "member1-internal"}}, &extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Name: "member1"}},
+	} {
+		object.SetNamespace(status.TechnicalID)
+		if err := get(object); err != nil {
+			t.Error(err)
+		}
+	}
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: status.TechnicalID, Name: "member1"}}
+	if err := get(worker); err != nil {
+		t.Fatal(err)
+	}
+	if string(worker.Spec.InfrastructureProviderStatus.Raw) != `{"network":"n1"}` || !strings.HasSuffix(worker.Spec.Pools[0].UserDataSecretRef.Name, "-init") {
+		t.Errorf("worker is %+v", worker.Spec)
+	}
+	kubeconfigIsServed(t, shoot)
+	changeIsTakenOver(t, shoot)
+	deleted(t, shoot)
+}
+
+// kubeconfigIsServed requests an administrator's kubeconfig in the garden.
+func kubeconfigIsServed(t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	for _, object := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}},
+		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"}},
+	} {
+		if err := get(object); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// changeIsTakenOver changes the shoot after its creation.
+func changeIsTakenOver(t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		shoot.Spec.Provider.Workers[0].Maximum = 3
+		return c.Update(context.Background(), shoot)
+	})
+	succeeded(t, shoot)
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: shoot.Name}}
+	if err := get(worker); err != nil || worker.Spec.Pools[0].Maximum != 3 {
+		t.Errorf("worker has maximum %d (%v)", worker.Spec.Pools[0].Maximum, err)
+	}
+	if shoot.Status.LastOperation.Type != gardencorev1beta1.LastOperationTypeReconcile {
+		t.Errorf("operation is %s", shoot.Status.LastOperation.Type)
+	}
+}
+
+func testFleet(t *testing.T) {
+	shoot := example(t, "shoot-fleet")
+	create(t, shoot)
+	// It is deleted in the middle of its creation: nothing may be left.
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		if shoot.Status.TechnicalID == "" {
+			return fmt.Errorf("not begun")
+		}
+		return nil
+	})
+	deleted(t, shoot)
+}
+
+func testMistake(t *testing.T) {
+	shoot := example(t, "shoot-fleet")
+	shoot.Name = "mistake"
+	shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "nothere"}}
+	create(t, shoot)
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		if last := shoot.Status.LastOperation; last == nil || last.State != gardencorev1beta1.LastOperationStateFailed {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		return nil
+	})
+	if len(shoot.Status.LastErrors) != 1 || !strings.Contains(shoot.Status.LastErrors[0].Description, `"nothere"`) || shoot.Status.LastErrors[0].Codes[0] != gardencorev1beta1.ErrorConfigurationProblem {
+		t.Errorf("errors are %+v", shoot.Status.LastErrors)
+	}
+	deleted(t, shoot)
+}
+
+// succeeded waits until the latest generation has been reconciled.
+func succeeded(t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		last := shoot.Status.LastOperation
+		if last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
+			return fmt.Errorf("generation %d, observed %d, operation %+v, errors %+v, seed %v", shoot.Generation, shoot.Status.ObservedGeneration, last, shoot.Status.LastErrors, ptr.Deref(shoot.Spec.SeedName, "none"))
+		}
+		return nil
+	})
+}
+
+// deleted deletes a shoot and checks that nothing is left of it.
+func deleted(t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	started := time.Now()
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		patch := client.MergeFrom(shoot.DeepCopy())
+		shoot.Annotations = map[string]string{gardencorev1beta1.ConfirmationDeletion: "true"}
+		return c.Patch(context.Background(), shoot, patch)
+	})
+	if err := c.Delete(context.Background(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		err := get(shoot)
+		if err == nil {
+			return fmt.Errorf("still there: %+v, errors %+v", shoot.Status.LastOperation, shoot.Status.LastErrors)
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+	t.Logf("deleted in %s", time.Since(started))
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
+		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}},
+		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"}},
+	} {
+		if err := get(object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s is left (%v)", object, object.GetName(), err)
+		}
+	}
+}
+
+// example reads a shoot of the local landscape's examples.
+func example(t *testing.T, name string) *gardencorev1beta1.Shoot {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "landscape", "local", "examples", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot := &gardencorev1beta1.Shoot{}
+	if err := yaml.UnmarshalStrict(data, shoot); err != nil {
+		t.Fatal(err)
+	}
+	return shoot
+}
+
+// load reads the objects of a file.
+func load(t *testing.T, path string) []client.Object {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, document := range strings.Split(string(data), "\n---\n") {
+		kind := &metav1.TypeMeta{}
+		if err := yaml.Unmarshal([]byte(document), kind); err != nil {
+			t.Fatal(err)
+		}
+		object, err := scheme(t).New(kind.GroupVersionKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object.(client.Object))
+	}
+	return objects
+}
+
+func encode(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
