@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -77,5 +79,21 @@ func decode(t *testing.T, document string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
 		t.Fatalf("%v in\n%s", err, document)
+	}
+}
+
+// The configuration of the local landscape is one that gardenlet accepts.
+func TestLocalLandscape(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "landscape", "local", "gardenlet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	decode(t, string(data), &values)
+	rendered := render(t, "gardenlet", map[string]any{"config": values})
+	configMap := &corev1.ConfigMap{}
+	decode(t, strings.Split(rendered["gardenlet/templates/config.yaml"], "\n---\n")[0], configMap)
+	if _, err := Parse([]byte(configMap.Data["config.yaml"])); err != nil {
+		t.Error(err)
 	}
 }
