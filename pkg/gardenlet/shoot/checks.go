@@ -20,8 +20,6 @@ import (
 const (
 	// checksumAnnotation on a Node is the checksum of the configuration that its machine runs.
 	checksumAnnotation = "checksum/cloud-config-data"
-	// kubeletPort is where kubelets serve.
-	kubeletPort = "10250"
 	// tunnelTimeout bounds one request through the tunnel.
 	tunnelTimeout = 5 * time.Second
 )
@@ -71,7 +69,7 @@ func tunnelError(ctx context.Context, clientset kubernetes.Interface, nodes []co
 func askKubelet(ctx context.Context, clientset kubernetes.Interface, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, tunnelTimeout)
 	defer cancel()
-	_, err := clientset.CoreV1().RESTClient().Get().Resource("nodes").Name(node + ":" + kubeletPort).SubResource("proxy").Suffix("healthz").DoRaw(ctx)
+	_, err := clientset.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("healthz").DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("reaching the kubelet of node %s through the tunnel: %w", node, err)
 	}

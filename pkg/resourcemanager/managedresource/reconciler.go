@@ -110,13 +110,13 @@ func (r *Reconciler) reconcile(ctx context.Context, mr *resourcesv1alpha1.Manage
 	if err := r.ensureFinalizer(ctx, mr); err != nil {
 		return ctrl.Result{}, err
 	}
-	secrets, err := r.secrets(ctx, mr)
-	if err != nil {
-		return r.failed(ctx, mr, "SecretMissing", err)
-	}
 	t, err := r.target(ctx, mr)
 	if err != nil {
 		return r.waitForTarget(ctx, mr, t, err)
+	}
+	secrets, err := r.secrets(ctx, mr)
+	if err != nil {
+		return r.failed(ctx, mr, "SecretMissing", err)
 	}
 
 	key, checksum := client.ObjectKeyFromObject(mr), Checksum(secrets)

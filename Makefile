@@ -1,0 +1,52 @@
+# Trellis. `make up` starts a whole installation on this machine, `make help` tells the rest.
+
+# Name of the local landscape; several of different names run side by side.
+NAME ?= local
+# Versions of Kubernetes that are built beside the default one, separated by commas, such as 1.35.4.
+KUBERNETES_VERSIONS ?=
+
+LANDSCAPE = bin/landscape --name $(NAME)
+VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
+export CGO_ENABLED = 0
+
+.PHONY: help up down status test test-e2e bench generate check images landscape clean
+
+help: ## Show this help
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: landscape ## Start the landscape, or go on where an earlier start stopped
+	@$(LANDSCAPE) up $(VERSIONS)
+
+down: landscape ## End the landscape and remove all of it
+	@$(LANDSCAPE) down
+
+status: landscape ## Show the health of the landscape's parts
+	@$(LANDSCAPE) status
+
+images: landscape ## Build programs and images, and start nothing
+	@$(LANDSCAPE) images $(VERSIONS)
+
+test: bin/kubernetes ## Run unit and integration tests
+	go test ./...
+
+test-e2e: ## Run the end-to-end tests on the running landscape
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e ./test/e2e
+
+bench: ## Measure the running landscape, write docs/benchmarks.md
+	TRELLIS_LANDSCAPE=$(NAME) go run ./test/bench
+
+generate: ## Write generated code and custom resource definitions anew
+	hack/generate.sh
+
+check: ## Check formatting, code, imports between layers, and generated code
+	hack/check.sh
+
+clean: ## Remove what was built; landscapes must have been ended
+	rm -rf bin .cache
+
+landscape:
+	@go build -trimpath -o bin/landscape ./cmd/landscape
+
+# Integration tests run the real kube-apiserver.
+bin/kubernetes:
+	@$(MAKE) --no-print-directory images
