@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -109,11 +110,15 @@ func fillerFor(scheme *runtime.Scheme) *randfill.Filler {
 			func(raw *runtime.RawExtension, c randfill.Continue) {
 				raw.Raw = []byte(`{"apiVersion":"example.com/v1","kind":"Config","number":` + string('0'+rune(c.Intn(10))) + `}`)
 			},
-			func(raw *apiextensionsv1.JSON, c randfill.Continue) { raw.Raw = []byte(`["` + string('a'+rune(c.Intn(26))) + `"]`) },
-			func(quantity *resource.Quantity, c randfill.Continue) {
-				*quantity = *resource.NewQuantity(c.Int63n(1<<30), resource.BinarySI)
-				_ = quantity.String() // the text is kept beside the number; decoding keeps it too
+			func(raw *apiextensionsv1.JSON, c randfill.Continue) {
+				raw.Raw = []byte(`["` + string('a'+rune(c.Intn(26))) + `"]`)
 			},
+			func(quantity *resource.Quantity, c randfill.Continue) {
+				*quantity = *resource.NewQuantity(c.Int63n(1<<30), resource.DecimalSI)
+			},
+			func(ingress *corev1.LoadBalancerIngress, _ randfill.Continue) { ingress.IP = "192.0.2.1" }, // its schema has patterns
+			func(value *[]byte, c randfill.Continue) { *value = []byte{byte(c.Intn(256))} },             // the schema refuses empty ones
+			func(value *uint32, c randfill.Continue) { *value = uint32(c.Int31()) },                     // OpenAPI has no unsigned numbers
 			func(value *intstr.IntOrString, c randfill.Continue) {
 				*value = intstr.FromInt32(c.Int31n(100))
 				if c.Bool() {

@@ -207,11 +207,9 @@ func validateMachineTypes(types []MachineType, path *field.Path, required bool) 
 
 func validateMachineType(machine *MachineType, path *field.Path) field.ErrorList {
 	errs := validateRequired(machine.Name, path.Child("name"), "name the machine type")
-	for name, quantity := range map[string]interface{ Sign() int }{"cpu": &machine.CPU, "gpu": &machine.GPU, "memory": &machine.Memory} {
-		if quantity.Sign() < 0 {
-			errs = append(errs, field.Invalid(path.Child(name), fmt.Sprint(quantity), "must not be negative"))
-		}
-	}
+	errs = append(errs, validateNotNegative(machine.CPU, path.Child("cpu"))...)
+	errs = append(errs, validateNotNegative(machine.GPU, path.Child("gpu"))...)
+	errs = append(errs, validateNotNegative(machine.Memory, path.Child("memory"))...)
 	if machine.Architecture != nil {
 		errs = append(errs, validateSupported(*machine.Architecture, architectures, path.Child("architecture"))...)
 	}

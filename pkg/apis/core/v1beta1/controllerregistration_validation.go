@@ -59,24 +59,35 @@ func validateControllerResource(resource *ControllerResource, path *field.Path) 
 	errs = append(errs, validateClusterTypes(resource.AutoEnable, path.Child("autoEnable"))...)
 	errs = append(errs, validateClusterTypes(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
 	if resource.Kind != extensionKind {
-		for name, set := range map[string]bool{
-			"lifecycle": resource.Lifecycle != nil, "reconcileTimeout": resource.ReconcileTimeout != nil,
-			"autoEnable": len(resource.AutoEnable) > 0, "clusterCompatibility": len(resource.ClusterCompatibility) > 0,
-		} {
-			if set {
-				errs = append(errs, field.Forbidden(path.Child(name), "only kind "+extensionKind+" has this setting"))
-			}
-		}
+		errs = append(errs, validateNoExtensionSettings(resource, path)...)
 	}
 	if lifecycle := resource.Lifecycle; lifecycle != nil {
 		at := path.Child("lifecycle")
-		for name, strategy := range map[string]*ControllerResourceLifecycleStrategy{"reconcile": lifecycle.Reconcile, "delete": lifecycle.Delete, "migrate": lifecycle.Migrate} {
-			if strategy != nil {
-				errs = append(errs, validateSupported(*strategy, lifecycleStrategies, at.Child(name))...)
-			}
-		}
+		errs = append(errs, validateLifecycleStrategy(lifecycle.Reconcile, at.Child("reconcile"))...)
+		errs = append(errs, validateLifecycleStrategy(lifecycle.Delete, at.Child("delete"))...)
+		errs = append(errs, validateLifecycleStrategy(lifecycle.Migrate, at.Child("migrate"))...)
 	}
 	return errs
+}
+
+func validateNoExtensionSettings(resource *ControllerResource, path *field.Path) field.ErrorList {
+	const why = "only kind " + extensionKind + " has this setting"
+	errs := validateNotSet(resource.Lifecycle, path.Child("lifecycle"), why)
+	errs = append(errs, validateNotSet(resource.ReconcileTimeout, path.Child("reconcileTimeout"), why)...)
+	if len(resource.AutoEnable) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("autoEnable"), why))
+	}
+	if len(resource.ClusterCompatibility) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("clusterCompatibility"), why))
+	}
+	return errs
+}
+
+func validateLifecycleStrategy(strategy *ControllerResourceLifecycleStrategy, path *field.Path) field.ErrorList {
+	if strategy == nil {
+		return nil
+	}
+	return validateSupported(*strategy, lifecycleStrategies, path)
 }
 
 func validateClusterTypes(types []ClusterType, path *field.Path) field.ErrorList {

@@ -14,11 +14,11 @@ func ValidateInternalSecret(secret *InternalSecret) field.ErrorList {
 	errs := validateMeta(&secret.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
 	path := field.NewPath("data")
 	size := 0
-	for key, value := range secret.Data {
+	for _, key := range sortedKeys(secret.Data) {
 		for _, message := range validation.IsConfigMapKey(key) {
 			errs = append(errs, field.Invalid(path.Key(key), key, message))
 		}
-		size += len(value)
+		size += len(secret.Data[key])
 	}
 	if size > corev1.MaxSecretSize {
 		errs = append(errs, field.Invalid(path, fmt.Sprintf("%d bytes", size), fmt.Sprintf("must have at most %d bytes", corev1.MaxSecretSize)))

@@ -31,12 +31,10 @@ func ValidateQuota(quota *Quota) field.ErrorList {
 		errs = append(errs, field.NotSupported(path.Child("scope"), scope, quotaScopes))
 	}
 	errs = append(errs, validateOptionalAtLeast(spec.ClusterLifetimeDays, 1, path.Child("clusterLifetimeDays"))...)
-	for name, quantity := range spec.Metrics {
+	for _, name := range sortedKeys(spec.Metrics) {
 		at := path.Child("metrics").Key(string(name))
 		errs = append(errs, validateSupported(name, quotaMetrics, at)...)
-		if quantity.Sign() < 0 {
-			errs = append(errs, field.Invalid(at, quantity.String(), "must not be negative"))
-		}
+		errs = append(errs, validateNotNegative(spec.Metrics[name], at)...)
 	}
 	return errs
 }

@@ -33,16 +33,19 @@ func validateTimeWindow(window *MaintenanceTimeWindow, path *field.Path) field.E
 	if window == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	for name, value := range map[string]string{"begin": window.Begin, "end": window.End} {
-		if _, err := sinceMidnight(value); err != nil {
-			errs = append(errs, field.Invalid(path.Child(name), value, "must be a time such as 220000+0100"))
-		}
-	}
+	errs := validateTimeOfDay(window.Begin, path.Child("begin"))
+	errs = append(errs, validateTimeOfDay(window.End, path.Child("end"))...)
 	if _, duration, err := window.Parse(); err == nil && (duration < MinMaintenanceWindow || duration > MaxMaintenanceWindow) {
 		errs = append(errs, field.Invalid(path, window.Begin+" to "+window.End, fmt.Sprintf("must be between %s and %s long", MinMaintenanceWindow, MaxMaintenanceWindow)))
 	}
 	return errs
+}
+
+func validateTimeOfDay(value string, path *field.Path) field.ErrorList {
+	if _, err := sinceMidnight(value); err != nil {
+		return field.ErrorList{field.Invalid(path, value, "must be a time such as 220000+0100")}
+	}
+	return nil
 }
 
 func validateRotation(rotation *MaintenanceRotationConfig, path *field.Path) field.ErrorList {

@@ -115,12 +115,8 @@ func validateUpdateStrategy(worker *Worker, path *field.Path) field.ErrorList {
 		errs = append(errs, validateSupported(*worker.UpdateStrategy, machineUpdateStrategies, path.Child("updateStrategy"))...)
 	}
 	if deref(worker.UpdateStrategy) == ManualInPlaceUpdate {
-		for at, value := range map[*field.Path]*intstr.IntOrString{surge: worker.MaxSurge, unavailable: worker.MaxUnavailable} {
-			if value != nil {
-				errs = append(errs, field.Forbidden(at, "has no meaning when machines are updated by hand"))
-			}
-		}
-		return errs
+		errs = append(errs, validateNotSet(worker.MaxSurge, surge, "has no meaning when machines are updated by hand")...)
+		return append(errs, validateNotSet(worker.MaxUnavailable, unavailable, "has no meaning when machines are updated by hand")...)
 	}
 	errs = append(errs, validateCountOrPercentage(worker.MaxSurge, surge)...)
 	errs = append(errs, validateCountOrPercentage(worker.MaxUnavailable, unavailable)...)
@@ -154,7 +150,7 @@ func isZero(value *intstr.IntOrString) bool {
 func validateNodeMetadata(worker *Worker, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(worker.Labels, path.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(worker.Annotations, path.Child("annotations"))...)
-	for key := range worker.Labels {
+	for _, key := range sortedKeys(worker.Labels) {
 		errs = append(errs, validateNotReservedKey(key, path.Child("labels").Key(key))...)
 	}
 	for i, taint := range worker.Taints {

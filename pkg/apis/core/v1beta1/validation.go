@@ -3,12 +3,14 @@ package v1beta1
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -70,6 +72,13 @@ func validateSupported[T ~string](value T, supported []T, path *field.Path) fiel
 	return field.ErrorList{field.NotSupported(path, value, supported)}
 }
 
+func validateNotSet[T any](value *T, path *field.Path, why string) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, why)}
+}
+
 func validateRequired(value string, path *field.Path, what string) field.ErrorList {
 	if value != "" {
 		return nil
@@ -124,6 +133,16 @@ func validateOptionalAtLeast[T cmp.Ordered](value *T, least T, path *field.Path)
 	}
 	return validateAtLeast(*value, least, path)
 }
+
+func validateNotNegative(quantity resource.Quantity, path *field.Path) field.ErrorList {
+	if quantity.Sign() >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, quantity.String(), "must not be negative")}
+}
+
+// sortedKeys returns the keys of a map in an order that stays, so that errors come in the same order each time.
+func sortedKeys[K cmp.Ordered, V any](values map[K]V) []K { return slices.Sorted(maps.Keys(values)) }
 
 func validateLabel(value string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -226,7 +245,7 @@ func validateVersion(version string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateOneOfReferences accepts exactly one of a seed and a self-hosted shoot.
+// validateSeedOrShoot accepts exactly one of a seed and a self-hosted shoot.
 func validateSeedOrShoot(seed, shoot bool, path *field.Path, seedField string) field.ErrorList {
 	switch {
 	case seed && shoot:
