@@ -1,0 +1,159 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/keyutil"
+	crfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+)
+
+func TestSigningRequestNamesTheSeed(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := signingRequest("local", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(csr.Spec.Request)
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parsed.Subject.CommonName != "gardener.cloud:system:seed:local" || parsed.Subject.Organization[0] != "gardener.cloud:system:seeds" {
+		t.Errorf("subject is %s", parsed.Subject)
+	}
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		t.Errorf("signer is %s", csr.Spec.SignerName)
+	}
+}
+
+func TestIssued(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		status certificatesv1.CertificateSigningRequestStatus
+		want   string
+		err    string
+	}{
+		{name: "pending"},
+		{name: "signed", status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("c")}, want: "c"},
+		{name: "denied", status: certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateDenied, Message: "not you"},
+		}}, err: "Denied: not you"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := issued(&certificatesv1.CertificateSigningRequest{Status: test.status})
+			if string(got) != test.want || (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestWaitSeesTheCertificate(t *testing.T) {
+	clientset := fake.NewClientset(&certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("c")},
+	})
+	got, err := waitForCertificate(t.Context(), clientset, "a")
+	if err != nil || string(got) != "c" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := waitForCertificate(ctx, clientset, "b"); err == nil || !strings.Contains(err.Error(), "garden-controller-manager") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestCertificateIsUsedUntilShortlyBeforeItsEnd(t *testing.T) {
+	start := time.Now()
+	kubeconfig := kubeconfigFor(t, "local", start, start.Add(10*time.Hour))
+	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	for _, test := range []struct {
+		seed string
+		at   time.Time
+		want bool
+	}{
+		{"local", start.Add(time.Hour), true},
+		{"local", start.Add(10*time.Hour - 30*time.Second), false},
+		{"other", start.Add(time.Hour), false},
+	} {
+		if _, got := usable(secret, test.seed, test.at); got != test.want {
+			t.Errorf("seed %s at %s: usable %v, want %v", test.seed, test.at.Sub(start), got, test.want)
+		}
+	}
+	if _, got := usable(&corev1.Secret{}, "local", start); got {
+		t.Error("an empty Secret is usable")
+	}
+	restConfig, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew, end, err := Expiry(restConfig)
+	if err != nil || renew.Sub(start).Round(time.Minute) != 8*time.Hour || end.Sub(start).Round(time.Minute) != 10*time.Hour {
+		t.Errorf("renewal after %s, end after %s, %v", renew.Sub(start), end.Sub(start), err)
+	}
+}
+
+func TestOwnKubeconfigIsPreferred(t *testing.T) {
+	kubeconfig := kubeconfigFor(t, "local", time.Now(), time.Now().Add(time.Hour))
+	seed := crfake.NewClientBuilder().WithObjects(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "own"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+	}).Build()
+	connection := config.GardenClientConnection{
+		KubeconfigSecret:    &config.SecretReference{Namespace: "garden", Name: "own"},
+		BootstrapKubeconfig: &config.SecretReference{Namespace: "garden", Name: "bootstrap"},
+	}
+	got, err := GardenConfig(t.Context(), seed, connection, "local")
+	if err != nil || got.Host != "https://garden" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := GardenConfig(t.Context(), seed, connection, "other"); err == nil || !strings.Contains(err.Error(), "bootstrap") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// kubeconfigFor returns a kubeconfig with a certificate for the gardenlet of a seed.
+func kubeconfigFor(t *testing.T, seed string, from, to time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: UserName(seed), Organization: []string{Group}}, NotBefore: from, NotAfter: to,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := &Certificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}
+	kubeconfig, err := Kubeconfig(&rest.Config{Host: "https://garden"}, seed, certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
