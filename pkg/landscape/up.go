@@ -96,7 +96,9 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 			return err
 		}
 	}
-	_ = start
+	if len(options.Phases) == 0 {
+		fmt.Fprint(progress.out, l.summary(time.Since(start)))
+	}
 	return nil
 }
 

@@ -1,0 +1,80 @@
+package landscape
+
+import (
+	"encoding/json"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+)
+
+func testValues(t *testing.T) runtimeValues {
+	t.Helper()
+	vector, err := imagevector.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtimeValues{
+		NodeName: nodeName, NodeIP: nodeIP, PodNetwork: podNetwork, ServiceNetwork: serviceNetwork, DNSServiceIP: dnsServiceIP,
+		ClusterDomain: clusterDomain, Region: region, Domain: domain, APIPort: apiPort, RegistryPort: registryPort, ZonePort: zonePort,
+		PodMaskSize: 16, PodPlugin: "bridge", EtcdImage: "etcd:1", PauseImage: "pause:1", CoreDNSImage: "coredns:1", vector: vector,
+	}
+}
+
+func TestEveryTemplateIsWellFormed(t *testing.T) {
+	values := testValues(t)
+	err := fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := render(strings.TrimPrefix(path, "files/"), values)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(text, "<no value>") {
+			t.Errorf("%s: a value is missing:\n%s", path, text)
+		}
+		if strings.HasSuffix(path, ".yaml") {
+			for _, document := range strings.Split(text, "\n---\n") {
+				if err := yaml.Unmarshal([]byte(document), &map[string]any{}); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPodNetworkConfiguration(t *testing.T) {
+	values := testValues(t)
+	for plugin, delegates := range map[string]bool{"bridge": false, localCloudPlugin: true} {
+		values.PodPlugin, values.PodPluginDelegates = plugin, delegates
+		text, err := render("node/landscape.conflist", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct {
+			Plugins []struct {
+				Type     string
+				Bridge   string
+				Delegate *struct{ Type, Bridge string }
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		first := list.Plugins[0]
+		if first.Type != plugin || (first.Delegate != nil) != delegates {
+			t.Errorf("plugin %s: got %+v", plugin, first)
+		}
+		if delegates && (first.Delegate.Type != "bridge" || first.Delegate.Bridge != "cni0") {
+			t.Errorf("plugin %s delegates to %+v", plugin, first.Delegate)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package landscape
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestObjectHealth(t *testing.T) {
+	tests := []struct {
+		name    string
+		kind    string
+		status  map[string]any
+		healthy bool
+		detail  string
+	}{
+		{
+			name: "shoot that was created", kind: "Shoot", healthy: true, detail: "Create Succeeded, 100%",
+			status: map[string]any{
+				"lastOperation": map[string]any{"type": "Create", "state": "Succeeded", "progress": int64(100)},
+				"conditions":    []any{map[string]any{"type": "APIServerAvailable", "status": "True"}},
+			},
+		},
+		{
+			name: "shoot in the making", kind: "Shoot", detail: "Create Processing, 43%",
+			status: map[string]any{"lastOperation": map[string]any{"type": "Create", "state": "Processing", "progress": int64(43)}},
+		},
+		{name: "shoot that nobody has seen", kind: "Shoot", detail: "not yet reconciled"},
+		{
+			name: "seed without gardenlet", kind: "Seed", detail: "GardenletReady: no heartbeat",
+			status: map[string]any{"conditions": []any{map[string]any{"type": "GardenletReady", "status": "Unknown", "message": "no heartbeat"}}},
+		},
+		{name: "seed", kind: "Seed", healthy: true, detail: "ready"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			object := &unstructured.Unstructured{Object: map[string]any{"kind": test.kind, "metadata": map[string]any{"name": "x"}}}
+			if test.status != nil {
+				object.Object["status"] = test.status
+			}
+			got := objectHealth(object)
+			if got.healthy != test.healthy || got.detail != test.detail {
+				t.Errorf("got healthy %v, %q; want %v, %q", got.healthy, got.detail, test.healthy, test.detail)
+			}
+		})
+	}
+}
+
+func TestShootUnfinished(t *testing.T) {
+	shoot := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"generation": int64(2)},
+		"status": map[string]any{
+			"observedGeneration": int64(1), "lastOperation": map[string]any{"state": "Succeeded", "progress": int64(100)},
+		},
+	}}
+	if shootUnfinished(shoot) == "" {
+		t.Error("a shoot whose newest generation nobody has seen is finished")
+	}
+	shoot.Object["status"].(map[string]any)["observedGeneration"] = int64(2)
+	if reason := shootUnfinished(shoot); reason != "" {
+		t.Errorf("a finished shoot is not: %s", reason)
+	}
+}
