@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -52,7 +54,20 @@ func ensureBridgeLink(name string) (netlink.Link, error) {
 	if link.Type() != "bridge" {
 		return nil, fmt.Errorf("device %s is a %s, not a bridge; remove it", name, link.Type())
 	}
+	// Without an address of its own a bridge takes that of one of its ports, and another one when machines come and go: the
+	// machines' connections would stall until they learn of it.
+	if address := bridgeAddress(name); !bytes.Equal(link.Attrs().HardwareAddr, address) {
+		if err := netlink.LinkSetHardwareAddr(link, address); err != nil {
+			return nil, fmt.Errorf("bridge %s: set hardware address: %w", name, err)
+		}
+	}
 	return link, nil
+}
+
+// bridgeAddress is a locally administered address that follows from the name.
+func bridgeAddress(name string) net.HardwareAddr {
+	sum := sha256.Sum256([]byte(name))
+	return append(net.HardwareAddr{0x02}, sum[:5]...)
 }
 
 // RemoveBridge implements Host.
