@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -27,7 +28,9 @@ func (i *inlet[R]) Start(_ context.Context, queue workqueue.TypedRateLimitingInt
 	return nil
 }
 
-func (i *inlet[R]) add(requests ...R) {
+func (i *inlet[R]) add(requests ...R) { i.addAfter(0, requests...) }
+
+func (i *inlet[R]) addAfter(delay time.Duration, requests ...R) {
 	i.mu.Lock()
 	queue := i.queue
 	i.mu.Unlock()
@@ -35,9 +38,13 @@ func (i *inlet[R]) add(requests ...R) {
 		return
 	}
 	for _, request := range requests {
-		queue.Add(request)
+		queue.AddAfter(request, delay)
 	}
 }
+
+// settleMember is how long after a change in a member its Work is looked at: many changes are our own, and by then the
+// cache shows what was written about them.
+const settleMember = 30 * time.Millisecond
 
 // memberChanges wakes the Works of objects that change in members.
 type memberChanges struct {
@@ -54,6 +61,6 @@ func (m *memberChanges) report(cluster string, object client.Object) {
 	annotations := object.GetAnnotations()
 	key := types.NamespacedName{Namespace: annotations[workv1alpha1.NamespaceAnnotation], Name: annotations[workv1alpha1.NameAnnotation]}
 	if of, ok := clusterOf(key.Namespace); ok && of == cluster {
-		m.add(reconcile.Request{NamespacedName: key})
+		m.addAfter(settleMember, reconcile.Request{NamespacedName: key})
 	}
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,9 +30,10 @@ import (
 
 // scheduling writes into each binding the clusters that core decides on, and why.
 type scheduling struct {
-	client client.Client
-	events events.EventRecorder
-	now    func() time.Time
+	client   client.Client
+	events   events.EventRecorder
+	now      func() time.Time
+	clusters snapshots
 }
 
 // Reconcile handles one binding.
@@ -67,11 +72,39 @@ func (s *scheduling) snapshot(ctx context.Context) (core.Snapshot, error) {
 	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return core.Snapshot{}, fmt.Errorf("listing clusters: %w", err)
 	}
-	clusters := make([]core.Cluster, len(list.Items))
-	for i := range list.Items {
-		clusters[i] = karmada.Cluster(&list.Items[i])
+	return s.clusters.of(list.Items), nil
+}
+
+// snapshots translates clusters once per version of theirs.
+type snapshots struct {
+	mu         sync.Mutex
+	versions   map[string]string
+	translated map[string]core.Cluster
+	latest     core.Snapshot
+}
+
+func (s *snapshots) of(clusters []clusterv1alpha1.Cluster) core.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	versions := make(map[string]string, len(clusters))
+	for i := range clusters {
+		versions[clusters[i].Name] = clusters[i].ResourceVersion
 	}
-	return core.NewSnapshot(clusters), nil
+	if s.versions != nil && maps.Equal(versions, s.versions) {
+		return s.latest
+	}
+	translated := make(map[string]core.Cluster, len(clusters))
+	for i := range clusters {
+		name := clusters[i].Name
+		if known, found := s.translated[name]; found && s.versions[name] == versions[name] {
+			translated[name] = known
+		} else {
+			translated[name] = karmada.Cluster(&clusters[i])
+		}
+	}
+	s.versions, s.translated = versions, translated
+	s.latest = core.NewSnapshot(slices.Collect(maps.Values(translated)))
+	return s.latest
 }
 
 // needsDecision: always for what is not divided by room, since there the decision follows from policy and clusters
@@ -197,26 +230,23 @@ func (s *scheduling) writeStatus(ctx context.Context, b binding, decision outcom
 	if err := patchBindingStatus(ctx, s.client, before, b); err != nil {
 		return err
 	}
-	if changed {
-		s.announce(b, decision)
+	if changed && decision.reason != workv1alpha2.ReasonSuccess {
+		s.warn(b, decision)
 	}
 	return nil
 }
 
-// announce tells those who look at the binding or at the object itself.
-func (s *scheduling) announce(b binding, decision outcome) {
-	eventType, reason := corev1.EventTypeNormal, "ScheduleBindingSucceed"
-	if decision.reason != workv1alpha2.ReasonSuccess {
-		eventType, reason = corev1.EventTypeWarning, "ScheduleBindingFailed"
-	}
+// warn tells those who look at the binding or at the object itself.
+func (s *scheduling) warn(b binding, decision outcome) {
 	resource := b.BindingSpec().Resource
 	object := &corev1.ObjectReference{
 		APIVersion: resource.APIVersion, Kind: resource.Kind, Namespace: resource.Namespace, Name: resource.Name, UID: resource.UID,
 	}
 	// Events hold 1024 characters; the condition has the rest.
 	message := fmt.Sprintf("%.1000s", decision.message)
-	s.events.Eventf(b, nil, eventType, reason, "Schedule", "%s", message)
-	s.events.Eventf(object, nil, eventType, reason, "Schedule", "%s", message)
+	for _, regarding := range []runtime.Object{b, object} {
+		s.events.Eventf(regarding, nil, corev1.EventTypeWarning, "ScheduleBindingFailed", "Schedule", "%s", message)
+	}
 }
 
 // observe notes that the binding was looked at and nothing had to be decided.

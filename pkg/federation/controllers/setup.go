@@ -39,6 +39,8 @@ const (
 	retryUnschedulable = 10 * time.Second
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
+	waitForScheduler   = 200 * time.Millisecond
+	waitForNews        = 2 * time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
 )
@@ -164,8 +166,8 @@ func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp
 		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, enqueue[*policyv1alpha1.PropagationPolicy]())),
 		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, enqueue[*policyv1alpha1.ClusterPropagationPolicy]())),
 		c.Watch(wake),
-		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding]())),
-		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding]())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
+		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
 	)
 }
 
@@ -183,24 +185,49 @@ func addScheduling(mgr manager.Manager, options Options) error {
 }
 
 func addWorks(mgr manager.Manager, options Options) (controller.Controller, error) {
-	w := &works{client: mgr.GetClient(), events: mgr.GetEventRecorder("override")}
+	w := &works{client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), now: time.Now}
 	c, err := controller.New("works", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
 		return nil, err
 	}
-	toBindingOfWork := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, work *workv1alpha1.Work) []reconcile.Request {
-		if key, ok := bindingOf(work); ok {
-			return []reconcile.Request{{NamespacedName: key}}
-		}
-		return nil
-	})
 	return c, errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding]())),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding]())),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, toBindingOfWork)),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, toBindingOfWork())),
 		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, toAllBindings[*policyv1alpha1.OverridePolicy](mgr.GetClient()))),
 		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, toAllBindings[*policyv1alpha1.ClusterOverridePolicy](mgr.GetClient()))),
 		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toAllBindings[*clusterv1alpha1.Cluster](mgr.GetClient()), placementRelevant())),
+	)
+}
+
+// collectStatus is how long the status of a binding's Works is collected before it is written.
+const collectStatus = 50 * time.Millisecond
+
+// toBindingOfWork wakes the binding of a Work: a little later, since the Works of all members change at about the same
+// time.
+func toBindingOfWork() handler.TypedEventHandler[*workv1alpha1.Work, reconcile.Request] {
+	wake := func(work *workv1alpha1.Work, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if key, ok := bindingOf(work); ok {
+			queue.AddAfter(reconcile.Request{NamespacedName: key}, collectStatus)
+		}
+	}
+	return handler.TypedFuncs[*workv1alpha1.Work, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, queue)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.ObjectNew, queue)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, queue)
+		},
+	}
+}
+
+// bindingRelevant ignores the status, which nothing but people read.
+func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
+	return predicate.Or[B](
+		predicate.TypedGenerationChangedPredicate[B]{}, predicate.TypedAnnotationChangedPredicate[B]{}, predicate.TypedLabelChangedPredicate[B]{},
 	)
 }
 

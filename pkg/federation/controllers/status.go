@@ -46,7 +46,7 @@ func aggregatedStatus(b binding, existing map[string]*workv1alpha1.Work, failure
 	var items []workv1alpha2.AggregatedStatusItem
 	for _, target := range b.BindingSpec().Clusters {
 		work, failure := existing[target.Name], failures[target.Name]
-		if work == nil && failure == nil {
+		if failure == nil && (work == nil || len(work.Status.Conditions) == 0) {
 			continue
 		}
 		item := workv1alpha2.AggregatedStatusItem{ClusterName: target.Name}

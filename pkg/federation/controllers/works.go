@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,6 +39,7 @@ import (
 type works struct {
 	client client.Client
 	events events.EventRecorder
+	now    func() time.Time
 }
 
 // Reconcile handles one binding.
@@ -64,7 +66,23 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if wait := w.tooEarlyToReport(b, existing, failures); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	return reconcile.Result{}, w.reportStatus(ctx, b, template, existing, failures)
+}
+
+// tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for the first news from
+// the members: both save writes that would say nothing.
+func (w *works) tooEarlyToReport(b binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
+	status := b.BindingStatus()
+	switch {
+	case status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !schedulingSuspended(b):
+		return waitForScheduler
+	case len(status.AggregatedStatus) == 0 && len(aggregatedStatus(b, existing, failures)) == 0 && w.now().Sub(status.LastScheduledTime.Time) < waitForNews:
+		return waitForNews
+	}
+	return 0
 }
 
 // worksOf lists the Works of a binding by cluster.
@@ -266,7 +284,7 @@ func buildWork(b binding, template *unstructured.Unstructured, target workv1alph
 			return nil, err
 		}
 	}
-	object, record, err := overrides.Apply(object, karmada.Cluster(cluster), policies)
+	object, record, err := overrides.Apply(object, karmada.Identity(cluster), policies)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"container/heap"
 	"math/big"
 	"math/bits"
 	"strings"
@@ -22,26 +23,46 @@ func Apportion(seats int64, shares []Share, descending bool) {
 		return
 	}
 	seats -= headStart(seats, shares)
+	order := &queue{shares: make([]*Share, len(shares)), descending: descending}
+	for i := range shares {
+		order.shares[i] = &shares[i]
+	}
+	heap.Init(order)
 	for ; seats > 0; seats-- {
-		next := 0
-		for i := 1; i < len(shares); i++ {
-			if comesBefore(shares[i], shares[next], descending) {
-				next = i
-			}
-		}
-		shares[next].Seats++
+		order.shares[0].Seats++
+		heap.Fix(order, 0)
 	}
 }
 
+// queue has the share first that the next seat goes to.
+type queue struct {
+	shares     []*Share
+	descending bool
+}
+
+// Len implements heap.Interface.
+func (q *queue) Len() int { return len(q.shares) }
+
+// Less implements heap.Interface.
+func (q *queue) Less(i, j int) bool { return comesBefore(q.shares[i], q.shares[j], q.descending) }
+
+// Swap implements heap.Interface.
+func (q *queue) Swap(i, j int) { q.shares[i], q.shares[j] = q.shares[j], q.shares[i] }
+
+// Push implements heap.Interface; shares are only reordered.
+func (q *queue) Push(any) {}
+
+// Pop implements heap.Interface; shares are only reordered.
+func (q *queue) Pop() any { return nil }
+
 // comesBefore compares the quotients exactly, by multiplying out.
-func comesBefore(a, b Share, descending bool) bool {
+func comesBefore(a, b *Share, descending bool) bool {
 	aHi, aLo := bits.Mul64(uint64(a.Weight), uint64(2*b.Seats+1))
 	bHi, bLo := bits.Mul64(uint64(b.Weight), uint64(2*a.Seats+1))
-	byName := strings.Compare(a.Cluster, b.Cluster)
-	if descending {
-		byName = -byName
+	if order := cmp.Or(cmp.Compare(bHi, aHi), cmp.Compare(bLo, aLo), cmp.Compare(a.Seats, b.Seats)); order != 0 {
+		return order < 0
 	}
-	return cmp.Or(cmp.Compare(bHi, aHi), cmp.Compare(bLo, aLo), cmp.Compare(a.Seats, b.Seats), byName) < 0
+	return (strings.Compare(a.Cluster, b.Cluster) < 0) != descending
 }
 
 // headStart hands out, at once, seats that every share is going to get anyway, so that large numbers don't take a
@@ -56,7 +77,7 @@ func headStart(seats int64, shares []Share) int64 {
 		}
 		total.Add(total, big.NewInt(s.Weight))
 	}
-	if seats <= 8*n || total.Sign() == 0 {
+	if seats <= n || total.Sign() == 0 {
 		return 0
 	}
 	var given int64

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -72,7 +74,7 @@ func dropEmpty(targets []Target, b Binding, why reasons) []Target {
 	var kept []Target
 	for _, t := range targets {
 		if b.Workload && b.Replicas > 0 && t.Replicas == 0 {
-			why.add(t.Cluster, NoReplicaAllotted, "its share of %d replicas is 0", b.Replicas)
+			why.add(t.Cluster, NoReplicaAllotted, "its share of "+strconv.Itoa(int(b.Replicas))+" replicas is 0")
 			continue
 		}
 		kept = append(kept, t)
@@ -86,7 +88,7 @@ func reportUnknown(s Snapshot, b Binding, term Term, why reasons) {
 	report := func(a Affinity) {
 		for i, name := range a.Names {
 			if !s.Has(name) {
-				why.add(name, UnknownCluster, "%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", a.Path, i, listNames(s.Names()))
+				why.add(name, UnknownCluster, fmt.Sprintf("%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", a.Path, i, listNames(s.Names())))
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func TestAssignByRoom(t *testing.T) {
 		var selected []candidate
 		for j, available := range tc.available {
 			if available != none {
-				selected = append(selected, candidate{Cluster: Cluster{Name: fmt.Sprint("m", j+1)}, estimate: available, previous: tc.previous[j]})
+				selected = append(selected, candidate{Cluster: &Cluster{Name: fmt.Sprint("m", j+1)}, estimate: available, previous: tc.previous[j]})
 			}
 		}
 		targets, failure := assign(selected, workload(tc.replicas, Placement{Strategy: tc.strategy}))

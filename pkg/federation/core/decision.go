@@ -107,9 +107,9 @@ func (d Decision) groupedReasons() []string {
 // reasons collects one reason per cluster; the first one counts.
 type reasons map[string]Reason
 
-func (r reasons) add(cluster string, code ReasonCode, format string, args ...any) {
+func (r reasons) add(cluster string, code ReasonCode, message string) {
 	if _, known := r[cluster]; !known {
-		r[cluster] = Reason{Cluster: cluster, Code: code, Message: fmt.Sprintf(format, args...)}
+		r[cluster] = Reason{Cluster: cluster, Code: code, Message: message}
 	}
 }
 

@@ -7,11 +7,12 @@ import (
 )
 
 // filter keeps the clusters that may take the object, in the order of names.
-func filter(s Snapshot, b Binding, term Term, why reasons) []Cluster {
-	var fitting []Cluster
-	for _, c := range s.clusters {
+func filter(s Snapshot, b Binding, term Term, why reasons) []*Cluster {
+	fitting := make([]*Cluster, 0, len(s.clusters))
+	for i := range s.clusters {
+		c := &s.clusters[i]
 		if code, message := reject(c, b, term); code != "" {
-			why.add(c.Name, code, "%s", message)
+			why.add(c.Name, code, message)
 			continue
 		}
 		fitting = append(fitting, c)
@@ -21,7 +22,7 @@ func filter(s Snapshot, b Binding, term Term, why reasons) []Cluster {
 
 // reject gives the first reason against a cluster. A cluster that has the object already keeps it when its API or
 // taints change.
-func reject(c Cluster, b Binding, term Term) (ReasonCode, string) {
+func reject(c *Cluster, b Binding, term Term) (ReasonCode, string) {
 	switch {
 	case c.Deleting:
 		return ClusterDeleting, "the cluster is being removed from the fleet"
@@ -47,7 +48,7 @@ func reject(c Cluster, b Binding, term Term) (ReasonCode, string) {
 }
 
 // Matches tells whether a cluster satisfies the affinity.
-func (a Affinity) Matches(c Cluster) bool {
+func (a Affinity) Matches(c *Cluster) bool {
 	if slices.Contains(a.Exclude, c.Name) {
 		return false
 	}
@@ -61,13 +62,13 @@ func (a Affinity) Matches(c Cluster) bool {
 }
 
 // matches: In wants any of the cluster's values among Values, NotIn wants none of them there.
-func (r FieldRequirement) matches(c Cluster) bool {
+func (r FieldRequirement) matches(c *Cluster) bool {
 	among := slices.ContainsFunc(properties(c, r.Field), func(v string) bool { return slices.Contains(r.Values, v) })
 	return among != r.Not
 }
 
 // properties of a cluster; empty ones are left out.
-func properties(c Cluster, field Field) []string {
+func properties(c *Cluster, field Field) []string {
 	switch field {
 	case FieldCluster:
 		return []string{c.Name}
@@ -88,7 +89,7 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-func hasProperty(c Cluster, field Field) bool { return len(properties(c, field)) > 0 }
+func hasProperty(c *Cluster, field Field) bool { return len(properties(c, field)) > 0 }
 
 // untolerated finds the first taint that keeps objects away.
 func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {

@@ -9,7 +9,7 @@ import (
 
 // candidate is a cluster that fits, with what orders it.
 type candidate struct {
-	Cluster
+	*Cluster
 	// score is 100 for clusters that have the object already, so that it stays where it is.
 	score int64
 	// weight of static division; 1 when it doesn't apply.
@@ -27,7 +27,7 @@ const localityScore = 100
 
 // rank orders the clusters that fit: those that have the object first, then heavier ones, then those with more room,
 // then by name. With static weights, clusters without a weight are left out.
-func rank(fitting []Cluster, b Binding, why reasons) []candidate {
+func rank(fitting []*Cluster, b Binding, why reasons) []candidate {
 	weights := staticWeights(fitting, b)
 	candidates := make([]candidate, 0, len(fitting))
 	for i, c := range fitting {
@@ -41,7 +41,7 @@ func rank(fitting []Cluster, b Binding, why reasons) []candidate {
 	return candidates
 }
 
-func newCandidate(c Cluster, b Binding, weight int64) candidate {
+func newCandidate(c *Cluster, b Binding, weight int64) candidate {
 	result := candidate{Cluster: c, weight: weight, estimate: int64(b.Replicas)}
 	if b.Replicas > 0 && (c.Room != nil || b.Placement.Strategy.dynamic()) {
 		result.estimate = Estimate(c.Room, b.Request)
@@ -64,7 +64,7 @@ func compareCandidates(a, b candidate) int {
 }
 
 // staticWeights are parallel to the clusters. When no entry matches any of them, all weigh the same.
-func staticWeights(clusters []Cluster, b Binding) []int64 {
+func staticWeights(clusters []*Cluster, b Binding) []int64 {
 	weights := make([]int64, len(clusters))
 	var largest int64
 	if b.Placement.Strategy == StaticWeight && b.Workload {
@@ -81,7 +81,7 @@ func staticWeights(clusters []Cluster, b Binding) []int64 {
 	return weights
 }
 
-func weightOf(c Cluster, rules []Weight) int64 {
+func weightOf(c *Cluster, rules []Weight) int64 {
 	var largest int64
 	for _, rule := range rules {
 		if rule.Matches(c) {

@@ -28,8 +28,9 @@ func selectClusters(candidates []candidate, b Binding, why reasons) ([]candidate
 	if len(selected) == 0 {
 		return nil, noFit("%s.maxGroups: 0 allows no cluster", b.Placement.Spread[0].Path)
 	}
+	message := "not among the clusters that " + b.Placement.Spread[0].Path + " allows"
 	for _, c := range candidates {
-		why.add(c.Name, SpreadLimit, "not among the clusters that %s allows", b.Placement.Spread[0].Path)
+		why.add(c.Name, SpreadLimit, message)
 	}
 	return selected, nil
 }

@@ -17,7 +17,7 @@ func candidates(t *testing.T, region, specs string) []candidate {
 		if _, err := fmt.Sscanf(numbers, "%d/%d", &score, &available); err != nil {
 			t.Fatal(spec, err)
 		}
-		result = append(result, candidate{Cluster: Cluster{Name: name, Region: region}, score: score, estimate: available})
+		result = append(result, candidate{Cluster: &Cluster{Name: name, Region: region}, score: score, estimate: available})
 	}
 	return result
 }

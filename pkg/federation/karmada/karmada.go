@@ -20,17 +20,17 @@ const placementPath = "spec.placement"
 
 // Cluster gives what decisions look at.
 func Cluster(c *clusterv1alpha1.Cluster) core.Cluster {
-	return core.Cluster{
-		Name:     c.Name,
-		Labels:   c.Labels,
-		Provider: c.Spec.Provider,
-		Region:   c.Spec.Region,
-		Zones:    zones(c.Spec),
-		Taints:   c.Spec.Taints,
-		Deleting: c.DeletionTimestamp != nil,
-		APIs:     apis(c.Status.APIEnablements),
-		Room:     room(c.Status.ResourceSummary),
-	}
+	result := Identity(c)
+	result.Taints = c.Spec.Taints
+	result.Deleting = c.DeletionTimestamp != nil
+	result.APIs = apis(c.Status.APIEnablements)
+	result.Room = room(c.Status.ResourceSummary)
+	return result
+}
+
+// Identity gives the part that affinities match.
+func Identity(c *clusterv1alpha1.Cluster) core.Cluster {
+	return core.Cluster{Name: c.Name, Labels: c.Labels, Provider: c.Spec.Provider, Region: c.Spec.Region, Zones: zones(c.Spec)}
 }
 
 // zones adds the older single zone to the list.

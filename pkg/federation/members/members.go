@@ -80,6 +80,6 @@ const requestTimeout = 10 * time.Second
 
 // limits of requests per second to one member.
 func withLimits(config *rest.Config) *rest.Config {
-	config.QPS, config.Burst = 100, 200
+	config.QPS, config.Burst = 400, 800
 	return config
 }

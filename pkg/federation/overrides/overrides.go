@@ -133,7 +133,7 @@ func applyPolicy(object *unstructured.Unstructured, cluster core.Cluster, policy
 		if err != nil {
 			return nil, err
 		}
-		if !target.Matches(cluster) {
+		if !target.Matches(&cluster) {
 			continue
 		}
 		if err := applyOverriders(object, r.path+".overriders", r.overriders); err != nil {

@@ -88,7 +88,7 @@ func (s *apiServers) startEtcd() error {
 		return err
 	}
 	config := embed.NewConfig()
-	config.Dir, config.LogLevel, config.UnsafeNoFsync = s.file("etcd"), "error", true
+	config.Dir, config.LogLevel, config.UnsafeNoFsync = s.file("etcd"), "fatal", true
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
