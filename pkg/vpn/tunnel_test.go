@@ -25,11 +25,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.zx2c4.com/wireguard/tun/netstack"
+	"golang.org/x/net/dns/dnsmessage"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/netstack"
 	"github.com/trellis-garden/trellis/pkg/vpn/relay"
 	"github.com/trellis-garden/trellis/pkg/vpn/seedserver"
 	"github.com/trellis-garden/trellis/pkg/vpn/shootclient"
@@ -120,6 +121,27 @@ func TestConnectSaysWhichEndFailed(t *testing.T) {
 	}
 }
 
+func TestNamesAreResolvedByTheShootsDNS(t *testing.T) {
+	gateway := newTestGateway(t)
+	shoot := newTestShoot(t, gateway, "member1", func(s *testShoot) { s.dns = serviceAddress })
+	gateway.serve(shoot)
+	shoot.eventuallyGet(t, podAddress)
+
+	if status, text := shoot.connectStatus(t, "other.demo.svc:80"); status != http.StatusBadGateway || !strings.Contains(text, "no such host") {
+		t.Errorf("an unknown name: got %d %q", status, text)
+	}
+	client := http.Client{Transport: shoot.transport(), Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	response, err := client.Get("http://webhook.demo.svc/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); string(body) != "member1" || err != nil {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
 // testGateway is the UDP half of a gateway.
 type testGateway struct {
 	address string
@@ -168,7 +190,9 @@ func (g *testGateway) restart(t testing.TB) {
 // testShoot is a shoot with both ends of its tunnel. Its end runs on a network stack that owns a pod and a service address,
 // where an HTTP server answers with the shoot's name.
 type testShoot struct {
-	name              string
+	name string
+	// dns is the shoot's DNS server, which knows webhook.demo.svc.cluster.local; invalid for none.
+	dns               netip.Addr
 	seedKey, shootKey wgtypes.Key
 	port              int
 	gateway           *testGateway
@@ -178,11 +202,14 @@ type testShoot struct {
 	stopClient        func()
 }
 
-func newTestShoot(t testing.TB, gateway *testGateway, name string) *testShoot {
+func newTestShoot(t testing.TB, gateway *testGateway, name string, options ...func(*testShoot)) *testShoot {
 	t.Helper()
 	s := &testShoot{
 		name: name, gateway: gateway, pki: newTestPKI(t),
 		seedKey: newKey(t), shootKey: newKey(t), port: freeUDPPort(t), proxyAddress: freeTCPAddress(t),
+	}
+	for _, option := range options {
+		option(s)
 	}
 	s.startServer(t)
 	s.startClient(t)
@@ -198,7 +225,7 @@ func (s *testShoot) startServer(t testing.TB) {
 		Addresses:  []netip.Addr{vpn.SeedAddress},
 		AllowedIPs: append(shootNetworks, netip.PrefixFrom(vpn.ShootAddress, 32)),
 		MTU:        vpn.DefaultMTU, ProxyAddress: s.proxyAddress, TLS: s.pki.files, HealthAddress: "127.0.0.1:0",
-		Log: logr.Discard(),
+		ClusterDNS: s.dns, ClusterDomain: "cluster.local", Log: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +252,7 @@ func (s *testShoot) awaitProxy(t testing.TB) {
 
 func (s *testShoot) startClient(t testing.TB) {
 	t.Helper()
-	tunDevice, stack, err := netstack.CreateNetTUN([]netip.Addr{vpn.ShootAddress, podAddress, serviceAddress}, nil, vpn.DefaultMTU)
+	stack, tunDevice, err := netstack.New([]netip.Addr{vpn.ShootAddress, podAddress, serviceAddress}, vpn.DefaultMTU)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,20 +273,27 @@ func (s *testShoot) startClient(t testing.TB) {
 		Probe: func(ctx context.Context, number uint64) bool { return probe(ctx, stack, number) },
 	}
 	stopServing := s.serveHTTP(t, stack)
+	if s.dns.IsValid() {
+		serveDNS(t, stack, s.dns)
+	}
 	stopKeeping := running(t, keeper.Run)
 	s.stopClient = func() { stopKeeping(); stopServing(); _ = device.Close() }
 }
 
-func (s *testShoot) serveHTTP(t testing.TB, stack *netstack.Net) (stop func()) {
+func (s *testShoot) serveHTTP(t testing.TB, stack *netstack.Stack) (stop func()) {
 	t.Helper()
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/upload" {
+		switch r.URL.Path {
+		case "/upload":
 			_, _ = io.Copy(io.Discard, r.Body)
+		case "/download":
+			_, _ = w.Write(make([]byte, transferSize))
+			return
 		}
 		fmt.Fprint(w, s.name)
 	})}
 	for _, address := range []netip.Addr{podAddress, serviceAddress} {
-		listener, err := stack.ListenTCPAddrPort(netip.AddrPortFrom(address, 80))
+		listener, err := stack.ListenTCP(netip.AddrPortFrom(address, 80))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,11 +302,57 @@ func (s *testShoot) serveHTTP(t testing.TB, stack *netstack.Net) (stop func()) {
 	return func() { _ = server.Close() }
 }
 
+// serveDNS answers until the stack ends.
+func serveDNS(t testing.TB, stack *netstack.Stack, address netip.Addr) {
+	t.Helper()
+	conn, err := stack.ListenUDP(netip.AddrPortFrom(address, 53))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var query dnsmessage.Message
+			if query.Unpack(buf[:n]) != nil || len(query.Questions) != 1 {
+				continue
+			}
+			answer, err := answerTo(query).Pack()
+			if err == nil {
+				_, _ = conn.WriteTo(answer, from)
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = conn.Close() })
+}
+
+func answerTo(query dnsmessage.Message) *dnsmessage.Message {
+	question := query.Questions[0]
+	answer := &dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: query.ID, Response: true, Authoritative: true, RCode: dnsmessage.RCodeNameError},
+		Questions: query.Questions,
+	}
+	if question.Name.String() != "webhook.demo.svc.cluster.local." {
+		return answer
+	}
+	answer.RCode = dnsmessage.RCodeSuccess
+	if question.Type == dnsmessage.TypeA {
+		answer.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, TTL: 5},
+			Body:   &dnsmessage.AResource{A: podAddress.As4()},
+		}}
+	}
+	return answer
+}
+
 // probe does what the shoot client does, on a network stack.
-func probe(ctx context.Context, stack *netstack.Net, number uint64) bool {
+func probe(ctx context.Context, stack *netstack.Stack, number uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	conn, err := stack.DialUDPAddrPort(netip.AddrPort{}, netip.AddrPortFrom(vpn.SeedAddress, vpn.EchoPort))
+	conn, err := stack.DialUDP(netip.AddrPortFrom(vpn.SeedAddress, vpn.EchoPort))
 	if err != nil {
 		return false
 	}

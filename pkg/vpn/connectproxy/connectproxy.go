@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -57,7 +59,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Co
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          nil,
+		ErrorLog:          log.New(quiet{p.Log}, "", 0),
 		// Only HTTP/1.1: see tlsfiles.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
@@ -67,6 +69,14 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Co
 		return fmt.Errorf("HTTP CONNECT proxy: %w", err)
 	}
 	return nil
+}
+
+// quiet receives net/http's own messages: mostly probes that connect and leave.
+type quiet struct{ log logr.Logger }
+
+func (q quiet) Write(message []byte) (int, error) {
+	q.log.V(1).Info(strings.TrimSpace(string(message)))
+	return len(message), nil
 }
 
 // ServeHTTP answers one CONNECT request and returns when its connection ended.

@@ -22,6 +22,8 @@ const (
 	dialTimeout = 10 * time.Second
 	// dialTimeoutDown is for a shoot whose tunnel is down: long enough for a handshake that is just happening.
 	dialTimeoutDown = 3 * time.Second
+
+	dnsPort = 53
 )
 
 // Dial opens a TCP connection through the tunnel to host:port, where host is an address of the shoot or a name that the
@@ -41,7 +43,7 @@ func (s *Server) Dial(ctx context.Context, address string) (splice.Conn, error) 
 		return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf(
 			"%s is in none of the shoot's networks (%s)", ip, joinPrefixes(s.config.AllowedIPs))}
 	}
-	conn, err := s.net.DialContextTCPAddrPort(ctx, netip.AddrPortFrom(ip, port))
+	conn, err := s.net.DialTCP(ctx, netip.AddrPortFrom(ip, port))
 	if err != nil {
 		return nil, s.explain(err, "connecting to "+address)
 	}
@@ -63,16 +65,12 @@ func (s *Server) resolve(ctx context.Context, host string) (netip.Addr, error) {
 		return netip.Addr{}, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf(
 			"seed: %q is a name and this server has no --cluster-dns to resolve it; enable aggregator routing in kube-apiserver or set it", host)}
 	}
-	addresses, err := s.net.LookupContextHost(ctx, qualify(host, s.config.ClusterDomain))
+	resolver := s.net.Resolver(netip.AddrPortFrom(s.config.ClusterDNS, dnsPort))
+	addresses, err := resolver.LookupNetIP(ctx, "ip", qualify(host, s.config.ClusterDomain))
 	if err != nil {
 		return netip.Addr{}, s.explain(err, fmt.Sprintf("resolving %q at the shoot's DNS %s", host, s.config.ClusterDNS))
 	}
-	for _, address := range addresses {
-		if ip, err := netip.ParseAddr(address); err == nil {
-			return ip, nil
-		}
-	}
-	return netip.Addr{}, &connectproxy.DialError{Status: http.StatusBadGateway, Message: fmt.Sprintf("shoot: %q has no address", host)}
+	return addresses[0].Unmap(), nil
 }
 
 // explain says which end a failure lies at.
@@ -120,13 +118,14 @@ func splitAddress(address string) (host string, port uint16, err error) {
 	return host, uint16(number), nil
 }
 
-// qualify completes the names that kube-apiserver uses for webhooks and aggregated APIs (<service>.<namespace>.svc).
+// qualify completes the names that kube-apiserver uses for webhooks and aggregated APIs (<service>.<namespace>.svc). The
+// dot at the end keeps the search list of this pod, which is the seed's, out of it.
 func qualify(name, clusterDomain string) string {
 	name = strings.TrimSuffix(name, ".")
 	if strings.HasSuffix(name, ".svc") {
-		return name + "." + clusterDomain
+		name += "." + clusterDomain
 	}
-	return name
+	return name + "."
 }
 
 func contains(prefixes []netip.Prefix, ip netip.Addr) bool {

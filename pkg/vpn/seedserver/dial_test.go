@@ -32,10 +32,10 @@ func TestExplain(t *testing.T) {
 
 func TestQualify(t *testing.T) {
 	for name, want := range map[string]string{
-		"webhook.demo.svc":               "webhook.demo.svc.cluster.local",
-		"webhook.demo.svc.":              "webhook.demo.svc.cluster.local",
-		"webhook.demo.svc.cluster.local": "webhook.demo.svc.cluster.local",
-		"example.org":                    "example.org",
+		"webhook.demo.svc":               "webhook.demo.svc.cluster.local.",
+		"webhook.demo.svc.":              "webhook.demo.svc.cluster.local.",
+		"webhook.demo.svc.cluster.local": "webhook.demo.svc.cluster.local.",
+		"example.org":                    "example.org.",
 	} {
 		if got := qualify(name, "cluster.local"); got != want {
 			t.Errorf("qualify(%q) = %q, want %q", name, got, want)

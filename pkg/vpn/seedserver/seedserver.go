@@ -12,12 +12,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	"golang.zx2c4.com/wireguard/tun/netstack"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
+	"github.com/trellis-garden/trellis/pkg/vpn/netstack"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
@@ -52,7 +52,7 @@ type Config struct {
 type Server struct {
 	config Config
 	device wireguard.Device
-	net    *netstack.Net
+	net    *netstack.Stack
 	proxy  *connectproxy.Proxy
 	ready  atomic.Bool
 }
@@ -62,11 +62,7 @@ func New(config Config) (*Server, error) {
 	if len(config.Addresses) == 0 {
 		return nil, errors.New("the seed needs an address inside the tunnel")
 	}
-	var dns []netip.Addr
-	if config.ClusterDNS.IsValid() {
-		dns = []netip.Addr{config.ClusterDNS}
-	}
-	tunDevice, stack, err := netstack.CreateNetTUN(config.Addresses, dns, config.MTU)
+	stack, tunDevice, err := netstack.New(config.Addresses, config.MTU)
 	if err != nil {
 		return nil, fmt.Errorf("creating network stack: %w", err)
 	}
@@ -137,7 +133,7 @@ func (s *Server) metrics() map[string]float64 {
 // RunEcho returns every datagram that comes to the echo port inside the tunnel to its sender until ctx is done. The shoot's
 // end probes the tunnel with it. Run does this too.
 func (s *Server) RunEcho(ctx context.Context) error {
-	conn, err := s.net.ListenUDPAddrPort(netip.AddrPortFrom(s.config.Addresses[0], vpn.EchoPort))
+	conn, err := s.net.ListenUDP(netip.AddrPortFrom(s.config.Addresses[0], vpn.EchoPort))
 	if err != nil {
 		return fmt.Errorf("echo inside the tunnel: %w", err)
 	}
