@@ -55,9 +55,8 @@ func tune(conn *net.UDPConn) {
 type received struct {
 	// segment is the size of each coalesced datagram but the last; 0 when there is only one.
 	segment int
-	// local is the payload of the packet info message, and localType its level.
-	local      []byte
-	localLevel int32
+	// local is the payload of the packet info message; its length tells IPv4 from IPv6.
+	local []byte
 }
 
 // parseControl does not allocate; local points into control.
@@ -72,9 +71,9 @@ func parseControl(control []byte) received {
 		case header.Level == unix.SOL_UDP && header.Type == unix.UDP_GRO && len(data) >= 2:
 			r.segment = int(binary.NativeEndian.Uint16(data))
 		case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
-			r.local, r.localLevel = data[:unix.SizeofInet4Pktinfo], header.Level
+			r.local = data[:unix.SizeofInet4Pktinfo]
 		case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
-			r.local, r.localLevel = data[:unix.SizeofInet6Pktinfo], header.Level
+			r.local = data[:unix.SizeofInet6Pktinfo]
 		}
 		control = rest
 	}
@@ -84,12 +83,12 @@ func parseControl(control []byte) received {
 // replySource makes the control message that sends an answer from the address that a datagram was sent to. The interface
 // is left to the routing table.
 func (r received) replySource() []byte {
-	switch r.localLevel {
-	case unix.IPPROTO_IP:
+	switch len(r.local) {
+	case unix.SizeofInet4Pktinfo:
 		info := unix.Inet4Pktinfo{}
 		copy(info.Spec_dst[:], r.local[8:12])
 		return unix.PktInfo4(&info)
-	case unix.IPPROTO_IPV6:
+	case unix.SizeofInet6Pktinfo:
 		info := unix.Inet6Pktinfo{}
 		copy(info.Addr[:], r.local[:16])
 		return unix.PktInfo6(&info)

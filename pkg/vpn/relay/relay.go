@@ -70,9 +70,9 @@ func (r *Relay) Metrics() map[string]float64 {
 
 // Run forwards until ctx is done.
 func (r *Relay) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = r.conn.Close() })
 	defer stop()
-	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.readClients(ctx) })
 	group.Go(func() error { return r.expire(ctx) })
 	err := group.Wait()
