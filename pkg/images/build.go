@@ -203,7 +203,7 @@ func (b *builder) writeOwnImage(name string, spec ImageSpec) error {
 	}
 	tag := "dev-" + checksum(parts...)[:12]
 	repository := ownRegistry + "/" + name
-	spec.References = []string{repository + ":dev", repository + ":" + tag}
+	spec.References = append(spec.References, repository+":dev", repository+":"+tag)
 	if _, err := b.store.WriteImage(spec); err != nil {
 		return fmt.Errorf("image %s: %w", name, err)
 	}

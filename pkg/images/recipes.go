@@ -338,6 +338,9 @@ func (b *builder) cniPluginNames() []string {
 	return names
 }
 
+// machineVersion is the version of Debian, as in charts/images.yaml.
+const machineVersion = "12.11.0"
+
 // machineImage is the root file system of machines with node-agent and the boot files of the local provider.
 func (b *builder) machineImage(context.Context) error {
 	if _, err := os.Stat(b.bin("node-agent")); err != nil {
@@ -373,5 +376,9 @@ func (b *builder) machineImage(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.writeOwnImage("machine-debian", ImageSpec{Layers: []Layer{b.layers["machine"], layer}, Entrypoint: []string{"/lib/systemd/systemd"}})
+	return b.writeOwnImage("machine-debian", ImageSpec{
+		// The version under which the image vector and cloud profiles know it.
+		References: []string{ownRegistry + "/machine-debian:" + machineVersion},
+		Layers:     []Layer{b.layers["machine"], layer}, Entrypoint: []string{"/lib/systemd/systemd"},
+	})
 }
