@@ -16,7 +16,7 @@ type ControllerDeployment struct {
 
 	// Way of deployment: helm.
 	Type string `json:"type"`
-	// Settings for the way of deployment; for helm see HelmControllerDeployment.
+	// Settings for the way of deployment; for helm: chart (or rawChart), an archive in base64, and values.
 	ProviderConfig runtime.RawExtension `json:"providerConfig"`
 	// Whether pods get a kubeconfig for the garden.
 	// +optional

@@ -592,10 +592,13 @@ type KubeletConfigEvictionSoftGracePeriod struct {
 
 // KubeletConfigReserved holds resources that are set aside.
 type KubeletConfigReserved struct {
+	// Number of CPUs.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// Size of the memory.
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
+	// Space for logs, images and writable layers.
 	// +optional
 	EphemeralStorage *resource.Quantity `json:"ephemeralStorage,omitempty"`
 	// Number of process ids.

@@ -2600,7 +2600,7 @@ func schema_pkg_apis_core_v1beta1_ControllerDeployment(ref common.ReferenceCallb
 					},
 					"providerConfig": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Settings for the way of deployment; for helm see HelmControllerDeployment.",
+							Description: "Settings for the way of deployment; for helm: chart (or rawChart), an archive in base64, and values.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -5259,17 +5259,20 @@ func schema_pkg_apis_core_v1beta1_KubeletConfigReserved(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"cpu": {
 						SchemaProps: spec.SchemaProps{
-							Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+							Description: "Number of CPUs.",
+							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"memory": {
 						SchemaProps: spec.SchemaProps{
-							Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+							Description: "Size of the memory.",
+							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"ephemeralStorage": {
 						SchemaProps: spec.SchemaProps{
-							Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+							Description: "Space for logs, images and writable layers.",
+							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
 					"pid": {
