@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -43,6 +44,8 @@ type Options struct {
 	Seed *rest.Config
 	// HealthAddress serves /healthz and /readyz, MetricsAddress /metrics; "0" turns either off.
 	HealthAddress, MetricsAddress string
+	// SkipNameValidation lets several run in one process; for tests.
+	SkipNameValidation bool
 }
 
 // agent is what the controllers share.
@@ -163,6 +166,7 @@ func (a *agent) newManager() (manager.Manager, error) {
 				&gardencorev1beta1.Seed{}:                   {Field: fields.OneTermEqualSelector("metadata.name", own)},
 			},
 		},
+		Controller: controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
 		// Flows that were cut off go on in the next process; there is nothing to wait for.
 		GracefulShutdownTimeout: durationPointer(5 * time.Second),
 	})

@@ -76,8 +76,8 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// start runs a process until the test ends.
-func start(t *testing.T, name string, run func(ctx context.Context) error) {
+// start runs a process until the test ends, or stop is called.
+func start(t *testing.T, name string, run func(ctx context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -88,10 +88,12 @@ func start(t *testing.T, name string, run func(ctx context.Context) error) {
 		}
 		close(done)
 	}()
-	t.Cleanup(func() {
+	stop = func() {
 		cancel()
 		<-done
-	})
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 // startGarden runs the garden's controllers.
@@ -104,11 +106,17 @@ func startGarden(t *testing.T) {
 	})
 }
 
-// startSeed runs what a seed runs.
-func startSeed(t *testing.T) {
-	start(t, "gardenlet", func(ctx context.Context) error {
-		return gardenlet.Run(ctx, gardenlet.Options{Config: configuration(t), Seed: env.Config, HealthAddress: "0", MetricsAddress: "0"})
+// startGardenlet runs gardenlet.
+func startGardenlet(t *testing.T) (stop func()) {
+	return start(t, "gardenlet", func(ctx context.Context) error {
+		return gardenlet.Run(ctx, gardenlet.Options{
+			Config: configuration(t), Seed: env.Config, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true,
+		})
 	})
+}
+
+// startSeed runs what a seed runs besides gardenlet.
+func startSeed(t *testing.T) {
 	eventually(t, func() error {
 		return c.List(context.Background(), &resourcesv1alpha1.ManagedResourceList{})
 	})

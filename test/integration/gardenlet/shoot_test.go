@@ -33,11 +33,13 @@ func TestGardenlet(t *testing.T) {
 	startGarden(t)
 	prepareGarden(t)
 	playCluster(t)
+	stopGardenlet := startGardenlet(t)
 	startSeed(t)
 	t.Run("seed is registered and ready", testSeed)
 	t.Run("shoot with workers", testShoot)
 	t.Run("fleet", testFleet)
 	t.Run("mistakes are told", testMistake)
+	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
 }
 
 // prepareGarden creates what operators create.
@@ -179,6 +181,24 @@ func testFleet(t *testing.T) {
 	deleted(t, shoot)
 }
 
+// testRestart ends gardenlet while it creates a shoot; the next one goes on. The test's own workloads get ready slowly enough
+// for that.
+func testRestart(t *testing.T, stopGardenlet func()) {
+	shoot := example(t, "shoot-member2")
+	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
+	create(t, shoot)
+	eventually(t, func() error {
+		return get(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--member2", Name: "etcd-main"}})
+	})
+	stopGardenlet()
+	if err := get(shoot); err != nil || shoot.Status.LastOperation.State != gardencorev1beta1.LastOperationStateProcessing {
+		t.Fatalf("gardenlet ended too late: %+v (%v)", shoot.Status.LastOperation, err)
+	}
+	startGardenlet(t)
+	succeeded(t, shoot)
+	deleted(t, shoot)
+}
+
 func testMistake(t *testing.T) {
 	shoot := example(t, "shoot-fleet")
 	shoot.Name = "mistake"
@@ -240,9 +260,10 @@ func deleted(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 		return nil
 	})
 	t.Logf("deleted in %s", time.Since(started))
+	technicalID := "shoot--demo--" + shoot.Name
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
-		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: technicalID}},
+		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: technicalID}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-cluster"}},
 		&gardencorev1beta1.InternalSecret{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + ".ca-client"}},
 	} {
