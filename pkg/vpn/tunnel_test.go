@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +91,29 @@ func TestTrafficResumesAfterRestart(t *testing.T) {
 				t.Errorf("after the restart the answer came from %q", got)
 			}
 		})
+	}
+}
+
+// Given a shoot behind an address translator, when the translator forgets its state, then the tunnel goes on under the new
+// address without a new handshake.
+func TestTunnelFollowsAnAddressTranslator(t *testing.T) {
+	gateway := newTestGateway(t)
+	translator := newTestTranslator(t, gateway.address)
+	shoot := newTestShoot(t, gateway, "member1", func(s *testShoot) {
+		s.endpoint = translator.address
+		s.timing.Failures = 1 << 30 // never starts a handshake by itself
+	})
+	gateway.serve(shoot)
+	shoot.eventuallyGet(t, podAddress)
+	before := shoot.lastHandshake(t)
+
+	translator.forget(t)
+
+	if got := shoot.eventuallyGet(t, podAddress); got != "member1" {
+		t.Errorf("got %q", got)
+	}
+	if after := shoot.lastHandshake(t); after != before {
+		t.Error("there was a new handshake")
 	}
 }
 
@@ -187,12 +211,72 @@ func (g *testGateway) restart(t testing.TB) {
 	g.start(t)
 }
 
+// testTranslator forwards UDP packets of one client to a target from an own port, which it can change.
+type testTranslator struct {
+	address string
+	target  net.Addr
+	inside  net.PacketConn
+	outside atomic.Pointer[net.UDPConn]
+	client  atomic.Pointer[net.Addr]
+}
+
+func newTestTranslator(t testing.TB, target string) *testTranslator {
+	t.Helper()
+	inside, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &testTranslator{
+		address: inside.LocalAddr().String(), target: net.UDPAddrFromAddrPort(netip.MustParseAddrPort(target)), inside: inside,
+	}
+	tr.forget(t)
+	t.Cleanup(func() { _, _ = inside.Close(), tr.outside.Load().Close() })
+	go func() {
+		buf := make([]byte, 1<<16)
+		for {
+			n, from, err := inside.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			tr.client.Store(&from)
+			_, _ = tr.outside.Load().WriteTo(buf[:n], tr.target)
+		}
+	}()
+	return tr
+}
+
+// forget replaces the port that the target sees; packets to the old one are lost.
+func (tr *testTranslator) forget(t testing.TB) {
+	t.Helper()
+	outside, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old := tr.outside.Swap(outside); old != nil {
+		_ = old.Close()
+	}
+	go func() {
+		buf := make([]byte, 1<<16)
+		for {
+			n, _, err := outside.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = tr.inside.WriteTo(buf[:n], *tr.client.Load())
+		}
+	}()
+}
+
 // testShoot is a shoot with both ends of its tunnel. Its end runs on a network stack that owns a pod and a service address,
 // where an HTTP server answers with the shoot's name.
 type testShoot struct {
 	name string
 	// dns is the shoot's DNS server, which knows webhook.demo.svc.cluster.local; invalid for none.
-	dns               netip.Addr
+	dns netip.Addr
+	// endpoint is where its end finds the gateway, timing how it watches the tunnel.
+	endpoint          string
+	timing            shootclient.Timing
+	server            *seedserver.Server
 	seedKey, shootKey wgtypes.Key
 	port              int
 	gateway           *testGateway
@@ -205,7 +289,7 @@ type testShoot struct {
 func newTestShoot(t testing.TB, gateway *testGateway, name string, options ...func(*testShoot)) *testShoot {
 	t.Helper()
 	s := &testShoot{
-		name: name, gateway: gateway, pki: newTestPKI(t),
+		name: name, gateway: gateway, endpoint: gateway.address, timing: fastTiming, pki: newTestPKI(t),
 		seedKey: newKey(t), shootKey: newKey(t), port: freeUDPPort(t), proxyAddress: freeTCPAddress(t),
 	}
 	for _, option := range options {
@@ -230,6 +314,7 @@ func (s *testShoot) startServer(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.server = server
 	stop := running(t, server.Run)
 	s.stopServer = func() { stop(); _ = server.Close() }
 	s.awaitProxy(t)
@@ -263,13 +348,13 @@ func (s *testShoot) startClient(t testing.TB) {
 		}
 	}
 	device, err := wireguard.NewUserspace(logr.Discard(), tunDevice, wireguard.Config{
-		PrivateKey: s.shootKey, Peer: peer(netip.MustParseAddrPort(s.gateway.address)),
+		PrivateKey: s.shootKey, Peer: peer(netip.MustParseAddrPort(s.endpoint)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	keeper := &shootclient.Keeper{
-		Endpoint: s.gateway.address, Peer: peer, Device: device, Timing: fastTiming, Log: logr.Discard(),
+		Endpoint: s.endpoint, Peer: peer, Device: device, Timing: s.timing, Log: logr.Discard(),
 		Probe: func(ctx context.Context, number uint64) bool { return probe(ctx, stack, number) },
 	}
 	stopServing := s.serveHTTP(t, stack)
@@ -366,6 +451,15 @@ func probe(ctx context.Context, stack *netstack.Stack, number uint64) bool {
 	answer := make([]byte, 64)
 	n, err := conn.Read(answer)
 	return err == nil && string(answer[:n]) == want
+}
+
+func (s *testShoot) lastHandshake(t testing.TB) time.Time {
+	t.Helper()
+	stats, err := s.server.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats.LastHandshake
 }
 
 func (s *testShoot) restartServer(t testing.TB) {

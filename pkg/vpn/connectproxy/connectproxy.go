@@ -58,7 +58,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Co
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return context.WithValue(ctx, lifetimeKey{}, ctx) },
 		ErrorLog:          log.New(quiet{p.Log}, "", 0),
 		// Only HTTP/1.1: see tlsfiles.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
@@ -100,7 +100,19 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.Log.Error(err, "Connection from the client ended early", "address", r.URL.Host)
 		return
 	}
-	p.join(r.Context(), client, backend, r.URL.Host)
+	p.join(lifetime(r), client, backend, r.URL.Host)
+}
+
+// lifetimeKey finds the context of Serve in that of a request.
+type lifetimeKey struct{}
+
+// lifetime returns the context for a connection that was taken over. That of the request is of no use: net/http cancels
+// it when the client ends its side.
+func lifetime(r *http.Request) context.Context {
+	if ctx, ok := r.Context().Value(lifetimeKey{}).(context.Context); ok {
+		return ctx
+	}
+	return context.WithoutCancel(r.Context())
 }
 
 func (p *Proxy) join(ctx context.Context, client, backend splice.Conn, address string) {

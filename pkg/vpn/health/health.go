@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
@@ -105,7 +107,8 @@ func (s Server) tunnel(w http.ResponseWriter, _ *http.Request) {
 
 func (s Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	for name, value := range s.Metrics() {
-		fmt.Fprintf(w, "%s %g\n", name, value)
+	metrics := s.Metrics()
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
+		fmt.Fprintf(w, "%s %g\n", name, metrics[name])
 	}
 }

@@ -30,6 +30,8 @@ type Keeper struct {
 
 	state monitor
 	up    atomic.Bool
+	// resets counts new handshakes since the tunnel was up last.
+	resets int
 }
 
 // Ready returns nil while the tunnel is up.
@@ -63,6 +65,7 @@ func (k *Keeper) report(s step) {
 		return
 	}
 	if s.up {
+		k.resets = 0
 		k.Log.Info("Tunnel is up", "endpoint", k.Endpoint)
 	} else {
 		k.Log.Info("Tunnel is down: the seed does not answer", "endpoint", k.Endpoint)
@@ -71,11 +74,12 @@ func (k *Keeper) report(s step) {
 
 func (k *Keeper) reset(ctx context.Context) {
 	log := k.Log.WithValues("endpoint", k.Endpoint)
-	endpoint, err := resolveEndpoint(ctx, k.Endpoint)
+	endpoint, err := resolveEndpoint(ctx, k.Endpoint, k.resets)
 	if err != nil {
 		log.Info("Cannot resolve the gateway", "reason", err.Error())
 		return
 	}
+	k.resets++
 	log.V(1).Info("Starting a new handshake", "address", endpoint)
 	if err := k.Device.Reset(k.Peer(endpoint)); err != nil {
 		log.Error(err, "Cannot start a new handshake")

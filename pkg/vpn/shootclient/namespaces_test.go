@@ -1,6 +1,7 @@
 package shootclient_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -38,7 +39,13 @@ const (
 	// seedIP and podIP are the ends of the link over which the tunnel runs; podEth and nodeIP those of the link to the node.
 	seedIP, podIP  = "10.99.0.1/24", "10.99.0.2/24"
 	podEth, nodeIP = "10.3.0.2/24", "10.3.0.1/24"
+
+	// overlayMTU is what VXLAN leaves of an Ethernet frame.
+	overlayMTU = 1450
 )
+
+// content is large enough for full packets, batches and window updates.
+var content = bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == roleClient {
@@ -128,18 +135,18 @@ func newWorld(t *testing.T) *world {
 	w.seed = must(netns.Get())(t)
 	w.pod, w.node = must(netns.New())(t), must(netns.New())(t)
 	w.enter(t, w.seed)
-	w.link(t, "seed0", seedIP, w.seed, "pod0", podIP, w.pod)
-	w.link(t, "eth0", podEth, w.pod, "node0", nodeIP, w.node)
+	w.link(t, "seed0", seedIP, w.seed, "pod0", podIP, w.pod, overlayMTU)
+	w.link(t, "eth0", podEth, w.pod, "node0", nodeIP, w.node, overlayMTU)
 	w.serveOnNode(t)
 	w.startSeed(t)
 	return w
 }
 
 // link connects two namespaces.
-func (w *world) link(t *testing.T, nameA, ipA string, a netns.NsHandle, nameB, ipB string, b netns.NsHandle) {
+func (w *world) link(t *testing.T, nameA, ipA string, a netns.NsHandle, nameB, ipB string, b netns.NsHandle, mtu int) {
 	t.Helper()
 	w.enter(t, a)
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nameA}, PeerName: nameB, PeerNamespace: netlink.NsFd(b)}
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nameA, MTU: mtu}, PeerMTU: uint32(mtu), PeerName: nameB, PeerNamespace: netlink.NsFd(b)}
 	check(t, netlink.LinkAdd(veth))
 	up(t, nameA, ipA)
 	w.enter(t, b)
@@ -160,7 +167,7 @@ func (w *world) enter(t *testing.T, ns netns.NsHandle) {
 	check(t, netns.Set(ns))
 }
 
-// serveOnNode answers on the node and records who asked.
+// serveOnNode returns what it was sent, once the sender ended its side, and records who asked.
 func (w *world) serveOnNode(t *testing.T) {
 	t.Helper()
 	w.enter(t, w.node)
@@ -173,7 +180,8 @@ func (w *world) serveOnNode(t *testing.T) {
 				return
 			}
 			w.seen <- conn.RemoteAddr().(*net.TCPAddr).IP.String()
-			_, _ = io.WriteString(conn, "kubelet")
+			sent, _ := io.ReadAll(conn)
+			_, _ = conn.Write(sent)
 			_ = conn.Close()
 		}
 	}()
@@ -221,11 +229,14 @@ func (w *world) requireTunnel(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		answer, err := w.askNode()
-		if err == nil && answer == "kubelet" {
+		if err == nil {
+			if !bytes.Equal(answer, content) {
+				t.Errorf("the node answered %d bytes, want the %d that it was sent", len(answer), len(content))
+			}
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the node answered %q, %v", answer, err)
+			t.Fatal(err)
 		}
 	}
 	want := netip.MustParsePrefix(podEth).Addr().String()
@@ -234,15 +245,20 @@ func (w *world) requireTunnel(t *testing.T) {
 	}
 }
 
-func (w *world) askNode() (string, error) {
+func (w *world) askNode() ([]byte, error) {
 	conn, err := w.server.Dial(context.Background(), netip.MustParsePrefix(nodeIP).Addr().String()+":10250")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-	answer, err := io.ReadAll(conn)
-	return string(answer), err
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := conn.Write(content); err != nil {
+		return nil, err
+	}
+	if err := conn.CloseWrite(); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(conn)
 }
 
 // requireNoWayIntoTunnel asks the seed's echo from the node, which has a route to it through the pod.

@@ -48,8 +48,8 @@ func probe(ctx context.Context, seed netip.Addr, number uint64) bool {
 	}
 }
 
-// resolveEndpoint returns the first address of host:port.
-func resolveEndpoint(ctx context.Context, endpoint string) (netip.AddrPort, error) {
+// resolveEndpoint returns an address of host:port: the best one first, and another with each further attempt.
+func resolveEndpoint(ctx context.Context, endpoint string, attempt int) (netip.AddrPort, error) {
 	host, portText, err := net.SplitHostPort(endpoint)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("endpoint %q is not host:port: %w", endpoint, err)
@@ -67,13 +67,13 @@ func resolveEndpoint(ctx context.Context, endpoint string) (netip.AddrPort, erro
 	if len(addresses) == 0 {
 		return netip.AddrPort{}, errors.New("endpoint " + host + " has no address")
 	}
-	return netip.AddrPortFrom(addresses[0].Unmap(), uint16(port)), nil
+	return netip.AddrPortFrom(addresses[attempt%len(addresses)].Unmap(), uint16(port)), nil
 }
 
 // waitForEndpoint resolves the endpoint for the first time. DNS may well start after this process.
 func waitForEndpoint(ctx context.Context, config Config) (netip.AddrPort, error) {
 	for {
-		endpoint, err := resolveEndpoint(ctx, config.Endpoint)
+		endpoint, err := resolveEndpoint(ctx, config.Endpoint, 0)
 		if err == nil {
 			return endpoint, nil
 		}
