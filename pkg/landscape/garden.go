@@ -183,6 +183,10 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager) ([]name
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			// Gardenlets join by bootstrap tokens.
+			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
+			// gardenlets join with bootstrap tokens.
+			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
 		})},
 		{"kube-controller-manager", kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
 			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden", ServiceNetworks: services, IsWorkerless: true,
@@ -205,7 +209,7 @@ func (r *run) routeGarden(ctx context.Context, c *cluster) error {
 
 // writeGardenKubeconfig writes the administrator's kubeconfig, which goes through the landscape's loopback address.
 func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager) error {
-	secret, err := manager.Generate(ctx, &secrets.CertificateConfig{
+	secret, err := manager.Generate(ctx, secrets.CertificateConfig{
 		Name: "landscape-admin", CommonName: adminUser, Organization: []string{mastersGroup}, CertType: secrets.ClientCert, SigningCA: "ca-client",
 	})
 	if err != nil {
@@ -283,11 +287,11 @@ func withoutStatus(object map[string]any) *unstructured.Unstructured {
 // gardenSecrets makes the Secrets of the garden's processes under the names that their chart expects, and returns the
 // bundle that verifies garden-apiserver.
 func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secrets.Manager) ([]byte, error) {
-	client, err := manager.Generate(ctx, &secrets.CertificateConfig{Name: "garden-apiserver-etcd-client", CommonName: "garden-apiserver", CertType: secrets.ClientCert, SigningCA: "ca-etcd"})
+	client, err := manager.Generate(ctx, secrets.CertificateConfig{Name: "garden-apiserver-etcd-client", CommonName: "garden-apiserver", CertType: secrets.ClientCert, SigningCA: "ca-etcd"})
 	if err != nil {
 		return nil, err
 	}
-	server, err := manager.Generate(ctx, &secrets.CertificateConfig{
+	server, err := manager.Generate(ctx, secrets.CertificateConfig{
 		Name: "garden-apiserver-server", CommonName: "garden-apiserver", CertType: secrets.ServerCert, SigningCA: "ca",
 		DNSNames: []string{registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain},
 	})
@@ -307,7 +311,7 @@ func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secret
 	for name, user := range map[string]string{
 		"garden-apiserver": registration.APIServerUser, "garden-controller-manager": registration.ControllerManagerUser, "garden-scheduler": registration.SchedulerUser,
 	} {
-		kubeconfig, err := manager.Generate(ctx, &secrets.KubeconfigConfig{Name: "kubeconfig-" + name, Server: gardenServer, ServerCA: "ca", User: user, SigningCA: "ca-client"})
+		kubeconfig, err := manager.Generate(ctx, secrets.KubeconfigConfig{Name: "kubeconfig-" + name, Server: gardenServer, ServerCA: "ca", User: user, SigningCA: "ca-client"})
 		if err != nil {
 			return nil, err
 		}
