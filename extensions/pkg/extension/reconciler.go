@@ -171,21 +171,10 @@ func (r *reconciler[T]) act(ctx context.Context, log logr.Logger, object T, todo
 
 // finish writes the outcome. After a success the annotations migrate and restore go, and, after a deletion or migration, the finalizer.
 func (r *reconciler[T]) finish(ctx context.Context, log logr.Logger, before, object T, todo action, workErr error) (reconcile.Result, error) {
-	status := object.GetExtensionStatus()
-	kind := status.LastOperation.Type
-	status.ObservedGeneration = object.GetGeneration()
-	if workErr != nil {
-		description := r.sentence(verbs[todo].failed) + ": " + workErr.Error()
-		now := metav1.Now()
-		status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateError, 50, description)
-		status.LastError = &gardencorev1beta1.LastError{Description: description, Codes: Codes(workErr), LastUpdateTime: &now}
-	} else {
-		status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateSucceeded, 100, r.sentence(verbs[todo].done))
-		status.LastError = nil
-	}
+	r.setOutcome(object, todo, workErr)
 	before.SetResourceVersion(object.GetResourceVersion())
-	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return reconcile.Result{}, fmt.Errorf("%s %s: write status: %w", r.options.Kind, client.ObjectKeyFromObject(object), client.IgnoreNotFound(err))
+	if err := r.client.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("%s %s: write status: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
 	}
 	if delay, asked := requeueDelay(workErr); asked {
 		log.Info("unfinished", "reason", workErr.Error(), "again", delay)
@@ -196,6 +185,27 @@ func (r *reconciler[T]) finish(ctx context.Context, log logr.Logger, before, obj
 	}
 	log.Info("succeeded")
 	return reconcile.Result{}, r.settle(ctx, object, todo)
+}
+
+// setOutcome puts the outcome into the status.
+func (r *reconciler[T]) setOutcome(object T, todo action, workErr error) {
+	status := object.GetExtensionStatus()
+	kind := status.LastOperation.Type
+	if _, asked := requeueDelay(workErr); asked {
+		description := r.sentence(verbs[todo].doing) + ": " + workErr.Error()
+		status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateProcessing, 50, description)
+		return
+	}
+	status.ObservedGeneration = object.GetGeneration()
+	if workErr == nil {
+		status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateSucceeded, 100, r.sentence(verbs[todo].done))
+		status.LastError = nil
+		return
+	}
+	description := r.sentence(verbs[todo].failed) + ": " + workErr.Error()
+	now := metav1.Now()
+	status.LastOperation = lastOperation(kind, gardencorev1beta1.LastOperationStateError, 50, description)
+	status.LastError = &gardencorev1beta1.LastError{Description: description, Codes: Codes(workErr), LastUpdateTime: &now}
 }
 
 func (r *reconciler[T]) settle(ctx context.Context, object T, todo action) error {

@@ -16,9 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	"github.com/trellis-garden/trellis/extensions/pkg/managedresource"
 )
+
+// ControllerName is the name of the container of the provider's machine driver.
+const ControllerName = "machine-controller"
 
 // ManagerName is the name of machine-controller-manager's Deployment, of its service account in the seed, and of all that belongs to it.
 const ManagerName = "machine-controller-manager"
@@ -60,12 +62,13 @@ func (t *Tuning) setDefaults() {
 }
 
 // deployManager applies machine-controller-manager with the provider's driver.
-func (a *actuator) deployManager(ctx context.Context, namespace string, shoot *cluster.Cluster) error {
-	kubeconfig, err := shoot.GenericTokenKubeconfig()
+func (a *actuator) deployManager(ctx context.Context, scope Scope) error {
+	namespace := scope.Worker.Namespace
+	kubeconfig, err := scope.Cluster.GenericTokenKubeconfig()
 	if err != nil {
 		return err
 	}
-	if err := managedresource.Apply(ctx, a.client, namespace, managedResourceName, managedresource.ClassShoot, shootRBAC()...); err != nil {
+	if err := managedresource.Apply(ctx, a.client, namespace, managedResourceName, managedresource.ClassShoot, shootRBAC(a.options.ShootRules)...); err != nil {
 		return err
 	}
 	if err := a.applyAccess(ctx, namespace); err != nil {
@@ -74,6 +77,9 @@ func (a *actuator) deployManager(ctx context.Context, namespace string, shoot *c
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ManagerName}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, deployment, func() error {
 		a.fillDeployment(deployment, kubeconfig)
+		if extender, ok := a.options.Delegate.(PodExtender); ok {
+			return extender.ExtendPod(scope, &deployment.Spec.Template.Spec)
+		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("Deployment %s/%s: %w", namespace, ManagerName, err)
@@ -198,7 +204,7 @@ func (a *actuator) managerContainer(namespace string) corev1.Container {
 
 func (a *actuator) controllerContainer(namespace string) corev1.Container {
 	container := *a.options.MachineController.DeepCopy()
-	container.Name = "machine-controller"
+	container.Name = ControllerName
 	tuning := a.options.Tuning
 	container.Args = append(container.Args, append(connectionArgs(namespace, controllerPort),
 		"--concurrent-syncs=20",
@@ -278,13 +284,13 @@ func seedRules() []rbacv1.PolicyRule {
 }
 
 // shootRBAC is what both programs do in the shoot: read and drain nodes, hand out bootstrap tokens.
-func shootRBAC() []client.Object {
+func shootRBAC(more []rbacv1.PolicyRule) []client.Object {
 	const name = "system:" + ManagerName
 	meta := metav1.ObjectMeta{Name: name}
 	systemMeta := metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ManagerName, Namespace: metav1.NamespaceSystem}}
 	return []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: append([]rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
@@ -293,7 +299,7 @@ func shootRBAC() []client.Object {
 			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"volumeattachments"}, Verbs: []string{"delete", "get", "list", "watch"}},
-		}},
+		}, more...)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects},
 		&rbacv1.Role{ObjectMeta: systemMeta, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"}},

@@ -11,6 +11,7 @@ import (
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,6 +37,12 @@ type Delegate interface {
 	ProviderSpec(ctx context.Context, scope Scope, pool extensionsv1alpha1.WorkerPool, zone string) (any, error)
 }
 
+// PodExtender is implemented by delegates whose machine driver needs more in its pod than an image and arguments.
+type PodExtender interface {
+	// ExtendPod changes the pod of machine-controller-manager. The driver's container is named ControllerName.
+	ExtendPod(scope Scope, pod *corev1.PodSpec) error
+}
+
 // Options describe a Worker controller.
 type Options struct {
 	// Type is the spec.type of Workers.
@@ -47,6 +54,8 @@ type Options struct {
 	// MachineController is the container of the provider's machine driver. Image and Command are required; arguments for
 	// connections and time-outs are added.
 	MachineController corev1.Container
+	// ShootRules are permissions in the shoot that the machine driver needs beyond those for nodes.
+	ShootRules []rbacv1.PolicyRule
 	// Tuning are the driver's time-outs.
 	Tuning Tuning
 	// ReadyTimeout bounds the wait for machines. Default 10 min.
@@ -87,7 +96,7 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, worker *exten
 	if err != nil {
 		return err
 	}
-	if err := a.deployManager(ctx, worker.Namespace, shoot); err != nil {
+	if err := a.deployManager(ctx, Scope{Worker: worker, Cluster: shoot}); err != nil {
 		return err
 	}
 	if err := a.applyAll(ctx, worker, deployments, shoot.IsHibernated()); err != nil {
@@ -279,7 +288,7 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, worker *extensio
 		return err
 	}
 	if left > 0 {
-		if err := a.deployManager(ctx, worker.Namespace, shoot); err != nil {
+		if err := a.deployManager(ctx, Scope{Worker: worker, Cluster: shoot}); err != nil {
 			return err
 		}
 		log.Info("deleting machines")

@@ -48,7 +48,12 @@ type Network struct {
 	CIDR    string `json:"cidr"`
 	Gateway string `json:"gateway"`
 	Bridge  string `json:"bridge"`
+	// VolumesDir is the folder of the node for volumes of the machines.
+	VolumesDir string `json:"volumesDir"`
 }
+
+// MachineVolumesDir is where machines, and what provisions volumes for their pods, find VolumesDir.
+const MachineVolumesDir = "/var/lib/local-volumes"
 
 // CloudProfileConfig is the providerConfig of CloudProfiles: which image a machine pod has for a machine image.
 type CloudProfileConfig struct {
@@ -76,6 +81,9 @@ type MachineSpec struct {
 	Namespace string `json:"namespace"`
 	// Nameservers are for the machine.
 	Nameservers []string `json:"nameservers,omitempty"`
+	// VolumesDir is the folder of the node for volumes of the machine's pods; all machines of a shoot share it, as disks of a
+	// cloud can be attached to any of them.
+	VolumesDir string `json:"volumesDir,omitempty"`
 }
 
 // Encode makes a value ready for a field of an extension object.

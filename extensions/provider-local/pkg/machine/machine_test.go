@@ -17,7 +17,7 @@ import (
 )
 
 func TestPod(t *testing.T) {
-	pod := podFor("shoot--a--b-cpu-z1-1234-abcde", "class", apis.MachineSpec{Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}})
+	pod := podFor("shoot--a--b-cpu-z1-1234-abcde", "class", apis.MachineSpec{Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a"})
 	if pod.Name != "machine-shoot--a--b-cpu-z1-1234-abcde" || pod.Namespace != "infra-a" {
 		t.Errorf("%s/%s", pod.Namespace, pod.Name)
 	}

@@ -83,6 +83,12 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume.name, MountPath: volume.path})
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume.name, VolumeSource: corev1.VolumeSource{EmptyDir: volume.source}})
 	}
+	if spec.VolumesDir != "" {
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: spec.VolumesDir, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+		}})
+	}
 	if len(spec.Nameservers) > 0 {
 		pod.Spec.DNSPolicy = corev1.DNSNone
 		pod.Spec.DNSConfig = &corev1.PodDNSConfig{

@@ -29,6 +29,7 @@ type networkModel struct {
 	Gateway    types.String `tfsdk:"gateway"`
 	Bridge     types.String `tfsdk:"bridge"`
 	EgressCIDR types.String `tfsdk:"egress_cidr"`
+	VolumesDir types.String `tfsdk:"volumes_dir"`
 }
 
 var (
@@ -56,6 +57,7 @@ func (*networkResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"range":       schema.StringAttribute{Optional: true, Description: "Where to allocate the subnet from; used only when the network is created."},
 			"gateway":     schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Address of the bridge."},
 			"bridge":      schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Name of the bridge device."},
+			"volumes_dir": schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Folder of the node for volumes of the machines."},
 			"egress_cidr": schema.StringAttribute{Computed: true, PlanModifiers: keep, Description: "Source of connections out of the network."},
 		},
 	}
@@ -155,5 +157,6 @@ func modelOf(network api.Network, from types.String) networkModel {
 		Gateway:    types.StringValue(network.Gateway),
 		Bridge:     types.StringValue(network.Bridge),
 		EgressCIDR: types.StringValue(network.EgressCIDR),
+		VolumesDir: types.StringValue(network.VolumesDir),
 	}
 }

@@ -25,6 +25,8 @@ type Network struct {
 	Gateway string `json:"gateway,omitempty"`
 	// Bridge is the name of the bridge device. Set by the cloud.
 	Bridge string `json:"bridge,omitempty"`
+	// VolumesDir is the folder of the node for volumes of the machines; it goes with the network. Set by the cloud.
+	VolumesDir string `json:"volumesDir,omitempty"`
 	// EgressCIDR is the source address that connections out of the network have. Set by the cloud.
 	EgressCIDR string `json:"egressCIDR,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sort"
 	"sync"
@@ -35,7 +36,9 @@ type networks struct {
 	host   Host
 	store  store[api.Network]
 	cniDir string
-	pool   netip.Prefix
+	// volumesDir holds one folder per network.
+	volumesDir string
+	pool       netip.Prefix
 	// reserved are networks of the node itself that no subnet may overlap.
 	reserved []netip.Prefix
 	egress   netip.Addr
@@ -44,13 +47,14 @@ type networks struct {
 
 func newNetworks(stateDir string, pool netip.Prefix, reserved []netip.Prefix, egress netip.Addr, host Host) *networks {
 	return &networks{
-		host:     host,
-		store:    store[api.Network]{dir: filepath.Join(stateDir, "state", "networks")},
-		cniDir:   filepath.Join(stateDir, "networks"),
-		pool:     pool,
-		reserved: reserved,
-		egress:   egress,
-		byName:   map[string]api.Network{},
+		host:       host,
+		store:      store[api.Network]{dir: filepath.Join(stateDir, "state", "networks")},
+		volumesDir: filepath.Join(stateDir, "machine-volumes"),
+		cniDir:     filepath.Join(stateDir, "networks"),
+		pool:       pool,
+		reserved:   reserved,
+		egress:     egress,
+		byName:     map[string]api.Network{},
 	}
 }
 
@@ -113,6 +117,9 @@ func (n *networks) remove(ctx context.Context, name string) error {
 	if err := n.host.RemoveBridge(network.Bridge); err != nil {
 		return fmt.Errorf("network %s: %w", name, err)
 	}
+	if err := os.RemoveAll(network.VolumesDir); err != nil {
+		return fmt.Errorf("network %s: remove its volumes: %w", name, err)
+	}
 	if err := n.store.remove(name); err != nil {
 		return fmt.Errorf("network %s: %w", name, err)
 	}
@@ -128,6 +135,9 @@ func (n *networks) realize(network api.Network) error {
 	}
 	gateway := netip.PrefixFrom(gatewayOf(subnet), subnet.Bits())
 	if err := n.host.EnsureBridge(network.Bridge, gateway); err != nil {
+		return fmt.Errorf("network %s: %w", network.Name, err)
+	}
+	if err := os.MkdirAll(network.VolumesDir, 0o755); err != nil {
 		return fmt.Errorf("network %s: %w", network.Name, err)
 	}
 	file := cni.NetworkFile{Name: network.Name, Bridge: network.Bridge, Subnet: network.CIDR, Gateway: network.Gateway}
@@ -170,6 +180,7 @@ func (n *networks) plan(wanted api.Network) (api.Network, error) {
 		Range:      wanted.Range,
 		Gateway:    gatewayOf(subnet).String(),
 		Bridge:     bridgeName(wanted.Name),
+		VolumesDir: filepath.Join(n.volumesDir, wanted.Name),
 		EgressCIDR: netip.PrefixFrom(n.egress, n.egress.BitLen()).String(),
 	}, nil
 }

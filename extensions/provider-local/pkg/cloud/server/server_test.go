@@ -72,7 +72,7 @@ func TestNetworkLifecycle(t *testing.T) {
 	}
 	want := api.Network{
 		Name: "shoot--a", Namespace: "infra-shoot--a", CIDR: "10.180.0.0/24", Gateway: "10.180.0.1",
-		Bridge: bridgeName("shoot--a"), EgressCIDR: "172.18.0.2/32",
+		Bridge: bridgeName("shoot--a"), EgressCIDR: "172.18.0.2/32", VolumesDir: filepath.Join(dir, "machine-volumes", "shoot--a"),
 	}
 	if created != want {
 		t.Fatalf("got %+v, want %+v", created, want)
@@ -102,6 +102,9 @@ func TestNetworkLifecycle(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "networks", "infra-shoot--a.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the CNI file is still there: %v", err)
+	}
+	if _, err := os.Stat(want.VolumesDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the volumes are still there: %v", err)
 	}
 	if len(host.bridges) != 1 || !reflect.DeepEqual(host.firewall, []string{"shoot--b"}) {
 		t.Errorf("left on the node: %v, %v", host.bridges, host.firewall)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,13 +47,22 @@ type Controller struct {
 	start   func(stop <-chan struct{})
 }
 
+// Rules are what a controller may do in the cluster of its client.
+func Rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"create", "delete", "get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses"}, Verbs: []string{"get"}},
+	}
+}
+
 // Keys of the queue: "claim/<namespace>/<name>" is written as the bare key with a prefix.
 const (
 	claimPrefix  = "claim:"
 	volumePrefix = "volume:"
 )
 
-// New returns a controller for the cluster of the client. dir is an absolute path that is the same on the node.
+// New returns a controller for the cluster of the client. dir is an absolute path that is the same on the cluster's nodes.
 func New(client kubernetes.Interface, dir string, log logr.Logger) *Controller {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	claims, volumes := factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().PersistentVolumes()

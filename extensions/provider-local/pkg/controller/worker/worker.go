@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
 	"github.com/trellis-garden/trellis/extensions/pkg/worker"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
@@ -32,6 +34,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Delegate:                 delegate{machineImage: options.MachineImage},
 		MachineControllerManager: options.MachineControllerManager,
 		MachineController:        corev1.Container{Image: options.Image, Args: []string{"machine-controller"}},
+		ShootRules:               volumes.Rules(),
 	})
 }
 
@@ -52,7 +55,25 @@ func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool exten
 	if err != nil {
 		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
 	}
-	return apis.MachineSpec{Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers}, nil
+	return apis.MachineSpec{Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers, VolumesDir: infrastructure.Network.VolumesDir}, nil
+}
+
+// ExtendPod implements worker.PodExtender: the machine driver also provisions volumes for the shoot's pods.
+func (d delegate) ExtendPod(scope worker.Scope, pod *corev1.PodSpec) error {
+	infrastructure, err := apis.Decode[apis.InfrastructureStatus](scope.Worker.Spec.InfrastructureProviderStatus)
+	if err != nil || infrastructure.Network.VolumesDir == "" {
+		return err
+	}
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: infrastructure.Network.VolumesDir, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+	}})
+	for i := range pod.Containers {
+		if container := &pod.Containers[i]; container.Name == worker.ControllerName {
+			container.Args = append(container.Args, "--volumes-dir="+apis.MachineVolumesDir)
+			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
+		}
+	}
+	return nil
 }
 
 // imageFor looks into the CloudProfile first.
