@@ -29,6 +29,7 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
     --tls-cert-file /etc/vpn/tls/tls.crt --tls-key-file /etc/vpn/tls/tls.key --client-ca-file /etc/vpn/ca/bundle.crt`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
+			limitMemory()
 			config.Log = log()
 			if config.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
 				return err

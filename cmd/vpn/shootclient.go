@@ -29,6 +29,7 @@ starts. /readyz says whether the last probe was answered.`,
     --private-key-file /etc/vpn/private-key --peer-public-key-file /etc/vpn/peer-public-key`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
+			limitMemory()
 			config.Log = log()
 			if config.PrivateKey, err = wireguard.ReadKeyFile(privateKeyFile); err != nil {
 				return err

@@ -33,8 +33,8 @@ const (
 	keepaliveCount    = 4
 
 	// Every new connection reserves a window of this size at most; larger ones grow with the traffic.
-	defaultBuffer = 512 << 10
-	maxBuffer     = 8 << 20
+	defaultBuffer = 256 << 10
+	maxBuffer     = 4 << 20
 )
 
 // Stack is the network stack.
