@@ -98,6 +98,10 @@ func (l *Landscape) register() (state, error) {
 	}
 	s.Dir = l.StateDir()
 	if !s.running() {
+		// What a node left behind that was not ended properly would hold its ports and volumes.
+		if err := node.Cleanup(l.Name); err != nil {
+			return state{}, err
+		}
 		if s.Loopback, err = allocate(l.Name, s.Loopback, taken(others), bindable); err != nil {
 			return state{}, err
 		}

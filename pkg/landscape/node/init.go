@@ -26,7 +26,13 @@ func Init(specPath string) error {
 		fmt.Fprintln(report, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return err
 	}
-	fmt.Fprintln(report, initReady)
+	// The supervisor asked for this when it started the process, but for a thread that ends with becoming systemd.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("binding the node's life to its supervisor's: %w", err)
+	}
+	if _, err := fmt.Fprintln(report, initReady); err != nil {
+		return fmt.Errorf("the supervisor is gone: %w", err)
+	}
 	environment := []string{"container=trellis", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb"}
 	arguments := []string{initPath, "--system", "--show-status=false", "--log-target=journal-or-kmsg"}
 	return fmt.Errorf("becoming %s: %w", initPath, unix.Exec(initPath, arguments, environment))

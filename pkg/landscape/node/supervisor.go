@@ -56,11 +56,11 @@ func Supervise(ctx context.Context, specPath string) error {
 	if err != nil {
 		return err
 	}
-	first, err := startInit(spec, specPath)
+	first, identity, err := startInit(spec, specPath)
 	if err != nil {
 		return err
 	}
-	if err := record(spec, first.Process.Pid); err != nil {
+	if err := record(spec, identity); err != nil {
 		return errors.Join(err, first.Process.Kill())
 	}
 	defer os.Remove(spec.pidFile())
@@ -109,15 +109,15 @@ func listen(forwards []Forward) ([]*os.File, error) {
 }
 
 // startInit starts the node's first process and returns when it is about to become systemd.
-func startInit(spec Spec, specPath string) (*exec.Cmd, error) {
+func startInit(spec Spec, specPath string) (*exec.Cmd, Process, error) {
 	report, reporter, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("starting the node: %w", err)
+		return nil, Process{}, fmt.Errorf("starting the node: %w", err)
 	}
 	defer report.Close()
 	output, err := logFile(spec, "node")
 	if err != nil {
-		return nil, err
+		return nil, Process{}, err
 	}
 	defer output.Close()
 	command := exec.Command("/proc/self/exe", InitCommand, "--spec", specPath)
@@ -132,12 +132,17 @@ func startInit(spec Spec, specPath string) (*exec.Cmd, error) {
 	err = command.Start()
 	reporter.Close()
 	if err != nil {
-		return nil, fmt.Errorf("starting the node in namespaces of its own: %w", err)
+		return nil, Process{}, fmt.Errorf("starting the node in namespaces of its own: %w", err)
 	}
-	if err := awaitReport(report); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the node: %w", err), command.Process.Kill(), command.Wait())
+	// Not later: while a process of several threads becomes another program it looks as if it were dead.
+	identity, err := LookUp(command.Process.Pid)
+	if err == nil {
+		err = awaitReport(report)
 	}
-	return command, nil
+	if err != nil {
+		return nil, Process{}, errors.Join(fmt.Errorf("starting the node: %w", err), command.Process.Kill(), command.Wait())
+	}
+	return command, identity, nil
 }
 
 // awaitReport reads what the first process says: that it is ready, or what went wrong.
@@ -155,14 +160,10 @@ func awaitReport(report io.Reader) error {
 }
 
 // record writes which processes carry the node.
-func record(spec Spec, initPID int) error {
+func record(spec Spec, first Process) error {
 	supervisor, err := LookUp(os.Getpid())
 	if err != nil {
 		return fmt.Errorf("recording the supervisor: %w", err)
-	}
-	first, err := LookUp(initPID)
-	if err != nil {
-		return fmt.Errorf("recording the node's first process: %w", err)
 	}
 	data, err := json.Marshal(Processes{Supervisor: supervisor, Init: first})
 	if err != nil {
