@@ -21,8 +21,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
 	"github.com/trellis-garden/trellis/pkg/helm"
-	"github.com/trellis-garden/trellis/pkg/imagevector"
 	"github.com/trellis-garden/trellis/pkg/images"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -184,8 +184,6 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager) ([]name
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
 			// Gardenlets join by bootstrap tokens.
-			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
-			// gardenlets join with bootstrap tokens.
 			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
 		})},
 		{"kube-controller-manager", kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
