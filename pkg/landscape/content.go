@@ -79,10 +79,11 @@ func contentPhase(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	for _, file := range []string{"cloudprofile.yaml", "project.yaml"} {
-		if err := r.applyFile(ctx, garden, filepath.Join("landscape/local/garden", file)); err != nil {
-			return err
-		}
+	if err := r.applyCloudProfile(ctx, garden); err != nil {
+		return err
+	}
+	if err := r.applyFile(ctx, garden, "landscape/local/garden/project.yaml"); err != nil {
+		return err
 	}
 	r.Step("waiting for project %s", demoProject)
 	err = await(ctx, func(ctx context.Context) (string, error) {
@@ -99,6 +100,49 @@ func contentPhase(ctx context.Context, r *run) error {
 		return err
 	}
 	return r.applyFile(ctx, garden, "landscape/local/garden/credentials.yaml")
+}
+
+// applyCloudProfile applies the cloud profile with the machine image that was built here for every image that it offers.
+func (r *run) applyCloudProfile(ctx context.Context, garden *cluster) error {
+	const path = "landscape/local/garden/cloudprofile.yaml"
+	image, err := r.image("machine-debian")
+	if err != nil {
+		return err
+	}
+	content, err := readYAML(filepath.Join(r.Root, path))
+	if err != nil {
+		return err
+	}
+	profile := &unstructured.Unstructured{Object: content}
+	if err := mapMachineImages(profile, image); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return garden.applyPatiently(ctx, profile)
+}
+
+// mapMachineImages writes the provider's part of a cloud profile: which container image stands for a machine image.
+func mapMachineImages(profile *unstructured.Unstructured, container string) error {
+	offered, _, err := unstructured.NestedSlice(profile.Object, "spec", "machineImages")
+	if err != nil {
+		return err
+	}
+	var mapped []any
+	for _, entry := range offered {
+		image, _ := entry.(map[string]any)
+		versions, _, err := unstructured.NestedSlice(image, "versions")
+		if err != nil {
+			return err
+		}
+		var mappedVersions []any
+		for _, entry := range versions {
+			version, _ := entry.(map[string]any)
+			mappedVersions = append(mappedVersions, map[string]any{"version": version["version"], "image": container})
+		}
+		mapped = append(mapped, map[string]any{"name": image["name"], "versions": mappedVersions})
+	}
+	return unstructured.SetNestedMap(profile.Object, map[string]any{
+		"apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig", "machineImages": mapped,
+	}, "spec", "providerConfig")
 }
 
 func (r *run) applyFile(ctx context.Context, c *cluster, path string) error {

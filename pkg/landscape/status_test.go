@@ -61,3 +61,20 @@ func TestShootUnfinished(t *testing.T) {
 		t.Errorf("a finished shoot is not: %s", reason)
 	}
 }
+
+func TestMapMachineImages(t *testing.T) {
+	profile := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"machineImages": []any{
+		map[string]any{"name": "debian", "versions": []any{map[string]any{"version": "12.11.0"}}},
+	}}}}
+	if err := mapMachineImages(profile, "registry.test/machine:1"); err != nil {
+		t.Fatal(err)
+	}
+	images, _, err := unstructured.NestedSlice(profile.Object, "spec", "providerConfig", "machineImages")
+	if err != nil || len(images) != 1 {
+		t.Fatalf("got %v, %v", images, err)
+	}
+	versions := images[0].(map[string]any)["versions"].([]any)
+	if got := versions[0].(map[string]any); got["version"] != "12.11.0" || got["image"] != "registry.test/machine:1" {
+		t.Errorf("got %v", got)
+	}
+}
