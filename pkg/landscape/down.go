@@ -16,6 +16,11 @@ func (l *Landscape) Down(progress *Progress) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape must be removed as root, as it was started; try `sudo make down`")
 	}
+	unlock, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	all, err := recorded()
 	if err != nil {
 		return err
@@ -34,8 +39,10 @@ func (l *Landscape) Down(progress *Progress) error {
 	if err := node.Cleanup(l.Name); err != nil {
 		return err
 	}
-	if err := remove(recordPath(l.Name)); err != nil {
-		return err
+	for _, path := range []string{recordPath(l.Name), lockPath(l.Name)} {
+		if err := remove(path); err != nil {
+			return err
+		}
 	}
 	return l.sweep(progress, all)
 }
@@ -86,7 +93,7 @@ func (l *Landscape) sweep(progress *Progress, all []state) error {
 			continue
 		}
 		progress.begin(fmt.Sprintf("Remove what landscape %s in %s left behind", s.Name, s.Dir))
-		err := errors.Join(node.Cleanup(s.Name), remove(recordPath(s.Name)))
+		err := errors.Join(node.Cleanup(s.Name), remove(recordPath(s.Name)), remove(lockPath(s.Name)))
 		progress.end(err)
 		if err != nil {
 			return err

@@ -29,6 +29,9 @@ type runtimeValues struct {
 	PodPlugin                                                                                 string
 	PodPluginDelegates                                                                        bool
 	EtcdImage, PauseImage, CoreDNSImage                                                       string
+	// SystemdCgroups leaves cgroups to systemd, which does not share the tree of a machine that has cgroup v2 only. With
+	// cgroup v1 kubelet and containerd make them by themselves.
+	SystemdCgroups bool
 
 	vector imagevector.Vector
 }
@@ -50,6 +53,9 @@ func (l *Landscape) runtimeValues() (runtimeValues, error) {
 		DNSServiceIP: dnsServiceIP, ClusterDomain: clusterDomain, Region: region, Domain: domain,
 		APIPort: apiPort, RegistryPort: registryPort, ZonePort: zonePort, PodMaskSize: pods.Bits(),
 		PodPlugin: "bridge", vector: vector,
+	}
+	if values.SystemdCgroups, err = node.UnifiedCgroups(); err != nil {
+		return runtimeValues{}, err
 	}
 	for name, target := range map[string]*string{
 		"etcd-steward": &values.EtcdImage, "pause": &values.PauseImage, "coredns": &values.CoreDNSImage,

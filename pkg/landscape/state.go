@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
@@ -143,6 +147,35 @@ func save(s state) error {
 	}
 	return nil
 }
+
+// lock keeps a second `up` or `down` of the landscape away until unlock is called or the process ends.
+func (l *Landscape) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(registryDir, 0o755); err != nil {
+		return nil, fmt.Errorf("record of landscapes: %w", err)
+	}
+	path := lockPath(l.Name)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("record of landscapes: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		holder, _ := io.ReadAll(file)
+		file.Close()
+		return nil, fmt.Errorf("another `up` or `down` of landscape %s is running (process %s): wait for it, or end it and try again", l.Name, holder)
+	}
+	if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid()))); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("record of landscapes: %w", err)
+	}
+	return func() { file.Close() }, nil
+}
+
+func writeAt(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}
+
+func lockPath(name string) string { return filepath.Join(registryDir, name+".lock") }
 
 // replaceFile writes a file so that a reader sees the old or the new content, and leaves it alone when nothing changes.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {

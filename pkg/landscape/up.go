@@ -43,6 +43,15 @@ type run struct {
 	state state
 	// clusters are the connections to API servers that phases share.
 	clusters clusters
+	// release gives up the lock on the landscape.
+	release func()
+}
+
+// unlock lets others change the landscape again.
+func (r *run) unlock() {
+	if r.release != nil {
+		r.release()
+	}
 }
 
 func (l *Landscape) phases() []phase {
@@ -88,6 +97,7 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 	}
 	defer closeLog()
 	r := &run{Landscape: l, UpOptions: options, Progress: progress}
+	defer r.unlock()
 	for _, p := range l.phases() {
 		if len(options.Phases) > 0 && !slices.Contains(options.Phases, p.name) && p.name != "host" {
 			continue
@@ -149,6 +159,9 @@ func (discard) Write(data []byte) (int, error) { return len(data), nil }
 
 func checkHostPhase(_ context.Context, r *run) (err error) {
 	if err := r.checkHost(); err != nil {
+		return err
+	}
+	if r.release, err = r.lock(); err != nil {
 		return err
 	}
 	r.state, err = r.register()

@@ -62,6 +62,15 @@ func parseHierarchies(mountinfo io.Reader) ([]hierarchy, error) {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
+// UnifiedCgroups says whether the machine has cgroup v2 only.
+func UnifiedCgroups() (bool, error) {
+	all, err := hierarchies()
+	if err != nil {
+		return false, err
+	}
+	return len(all) == 1 && all[0].v2, nil
+}
+
 // The supervisor and the node have cgroups of their own below the landscape's.
 const (
 	supervisorCgroup = "supervisor"
@@ -121,6 +130,14 @@ func inherit(parent, dir, file string) error {
 	return os.WriteFile(filepath.Join(dir, file), value, 0)
 }
 
+// controllers that containers need in the unified hierarchy, and those that are welcome.
+var (
+	neededControllers  = []string{"cpu", "cpuset", "memory", "pids"}
+	welcomeControllers = []string{"io"}
+)
+
+// enableControllers lets the children of a cgroup use the controllers. In a hierarchy that has none, because they are all
+// mounted as v1, nothing is to be done.
 func enableControllers(dir string) error {
 	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -130,16 +147,25 @@ func enableControllers(dir string) error {
 	if err != nil {
 		return err
 	}
-	have := strings.Fields(string(enabled))
-	for _, controller := range strings.Fields(string(available)) {
-		if slices.Contains(have, controller) {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
+	for _, controller := range missingControllers(string(available), string(enabled)) {
+		err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0)
+		if err != nil && slices.Contains(neededControllers, controller) {
 			return fmt.Errorf("enabling %s for its children: %w", controller, err)
 		}
 	}
 	return nil
+}
+
+// missingControllers returns what is available but not enabled, of that which is of use.
+func missingControllers(available, enabled string) []string {
+	have, on := strings.Fields(available), strings.Fields(enabled)
+	var missing []string
+	for _, controller := range slices.Concat(neededControllers, welcomeControllers) {
+		if slices.Contains(have, controller) && !slices.Contains(on, controller) {
+			missing = append(missing, controller)
+		}
+	}
+	return missing
 }
 
 // joinCgroup moves the calling process into the landscape's cgroup of that name in every hierarchy.

@@ -187,3 +187,17 @@ func TestAwaitReport(t *testing.T) {
 		}
 	}
 }
+
+func TestMissingControllers(t *testing.T) {
+	for name, test := range map[string]struct{ available, enabled, want string }{
+		"machine with systemd": {"cpuset cpu io memory hugetlb pids rdma misc", "cpu memory pids", "cpuset io"},
+		"all there":            {"cpuset cpu io memory pids", "cpuset cpu io memory pids", ""},
+		"all mounted as v1":    {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(missingControllers(test.available, test.enabled), " "); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
