@@ -21,7 +21,7 @@ func TestFleetSpreadsNginx(t *testing.T) {
 	fleet.apply(t, manifest)
 	fleet.eventually(t, 3*time.Minute, equals("2/2"), "get", "deploy", "nginx", "-o", "jsonpath={.status.readyReplicas}/{.spec.replicas}")
 	m1.eventually(t, time.Minute, equals("1 skoala-stage"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
-	m2.eventually(t, time.Minute, equals("1 "), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
+	m2.eventually(t, time.Minute, equals("1"), "get", "deploy", "nginx", "-o", "jsonpath={.spec.replicas} {.metadata.annotations.env}")
 
 	t.Run("what is changed in a member is put back", func(t *testing.T) {
 		m1.run(t, "scale", "deploy", "nginx", "--replicas=3")

@@ -36,7 +36,7 @@ func TestUseShoot(t *testing.T) {
 	m1.eventually(t, 30*time.Second, contains("GET / "), "logs", "web")
 
 	t.Run("in-cluster clients reach kubernetes.default", func(t *testing.T) {
-		script := `wget -q -O - --no-check-certificate https://kubernetes.default.svc/version`
+		script := `wget -q -O - --no-check-certificate --header "Authorization: Bearer $(cat /var/run/secrets/kubernetes.io/serviceaccount/token)" https://kubernetes.default.svc/version`
 		m1.eventually(t, time.Minute, contains("gitVersion"), "exec", "web", "--", "sh", "-c", script)
 	})
 	t.Run("services have names", func(t *testing.T) {
