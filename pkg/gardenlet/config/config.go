@@ -92,8 +92,9 @@ type ShootCareController struct {
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
 	// SyncPeriod between looks at a shoot; default 30s.
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// ConditionThresholds say for how long a condition may be Progressing before it is False.
-	ConditionThresholds []ConditionThreshold `json:"conditionThresholds,omitempty"`
+	// ConditionThresholds say for how long a condition may be Progressing before it is False; default 1m, for EveryNodeReady
+	// 5m. An empty list means not at all.
+	ConditionThresholds *[]ConditionThreshold `json:"conditionThresholds,omitempty"`
 }
 
 // ConditionThreshold belongs to one condition type.
@@ -185,8 +186,22 @@ func (c *Configuration) setDefaults() {
 	number(&c.Gateway.TLSPort, 443)
 	number(&c.Gateway.ProxyPort, 8443)
 	number(&c.Gateway.WireGuardPort, 51820)
+	if c.Controllers.ShootCare.ConditionThresholds == nil {
+		c.Controllers.ShootCare.ConditionThresholds = defaultThresholds()
+	}
 	if c.GardenClientConnection.KubeconfigSecret == nil {
 		c.GardenClientConnection.KubeconfigSecret = &SecretReference{Namespace: "garden", Name: "gardenlet-kubeconfig"}
+	}
+}
+
+// defaultThresholds gives every condition of a shoot time to recover.
+func defaultThresholds() *[]ConditionThreshold {
+	minute := metav1.Duration{Duration: time.Minute}
+	return &[]ConditionThreshold{
+		{Type: string(gardencorev1beta1.ShootAPIServerAvailable), Duration: minute},
+		{Type: string(gardencorev1beta1.ShootControlPlaneHealthy), Duration: minute},
+		{Type: string(gardencorev1beta1.ShootSystemComponentsHealthy), Duration: minute},
+		{Type: string(gardencorev1beta1.ShootEveryNodeReady), Duration: metav1.Duration{Duration: 5 * time.Minute}},
 	}
 }
 

@@ -88,8 +88,8 @@ func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta
 		if !errors.As(err, &invalid) {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{RequeueAfter: healthyPeriod}, r.report(ctx, installation,
-			conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionFalse, "DeploymentInvalid", err.Error()))
+		return after(healthyPeriod, r.report(ctx, installation,
+			conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionFalse, "DeploymentInvalid", err.Error())))
 	}
 	valid := conditions.New(gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionTrue, "RegistrationValid", "Chart can be rendered successfully.")
 
@@ -103,11 +103,19 @@ func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta
 		return ctrl.Result{}, err
 	}
 	healthy, progressing := health(unhealthy)
-	result := ctrl.Result{RequeueAfter: healthyPeriod}
+	period := healthyPeriod
 	if unhealthy != "" {
-		result.RequeueAfter = unhealthyPeriod
+		period = unhealthyPeriod
 	}
-	return result, r.report(ctx, installation, valid, installed, healthy, progressing)
+	return after(period, r.report(ctx, installation, valid, installed, healthy, progressing))
+}
+
+// after comes back in a while if nothing went wrong.
+func after(period time.Duration, err error) (ctrl.Result, error) {
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: period}, nil
 }
 
 // health returns the conditions Healthy and Progressing.

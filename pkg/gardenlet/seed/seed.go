@@ -100,7 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if seed.DeletionTimestamp != nil {
-		return ctrl.Result{RequeueAfter: 10 * time.Second}, r.delete(ctx, seed)
+		if err := r.delete(ctx, seed); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: 10 * time.Second}, nil
 	}
 	if err := r.ensureFinalizer(ctx, seed); err != nil {
 		return ctrl.Result{}, err
@@ -116,7 +119,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.report(ctx, seed, installErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.Config.Controllers.Seed.SyncPeriod.Duration}, installErr
+	if installErr != nil {
+		return ctrl.Result{}, installErr
+	}
+	return ctrl.Result{RequeueAfter: r.Config.Controllers.Seed.SyncPeriod.Duration}, nil
 }
 
 // ensureFinalizer adds the finalizer.

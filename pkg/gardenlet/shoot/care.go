@@ -24,8 +24,13 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 )
 
-// careTimeout bounds one look at a shoot.
-const careTimeout = 20 * time.Second
+const (
+	// careTimeout bounds one look at a shoot.
+	careTimeout = 20 * time.Second
+	// soon is when a shoot is looked at again of which a condition turned within the last unsettled.
+	soon      = 3 * time.Second
+	unsettled = 3 * time.Minute
+)
 
 // Care looks at the health of shoots and writes their conditions and the label that sums them up.
 type Care struct {
@@ -43,14 +48,33 @@ func (c *Care) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err := c.Garden.Get(ctx, req.NamespacedName, shoot); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	again := ctrl.Result{RequeueAfter: c.Config.Controllers.ShootCare.SyncPeriod.Duration}
+	period := c.Config.Controllers.ShootCare.SyncPeriod.Duration
 	if seedOf(shoot) != c.Config.SeedConfig.Name || shoot.Status.TechnicalID == "" || shoot.Status.LastOperation == nil || shoot.DeletionTimestamp != nil {
-		return again, nil
+		return ctrl.Result{RequeueAfter: period}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, careTimeout)
 	defer cancel()
-	found := c.look(ctx, shoot)
-	return again, c.report(ctx, shoot, found)
+	if err := c.report(ctx, shoot, c.look(ctx, shoot)); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: nextLook(shoot, period, c.now())}, nil
+}
+
+// nextLook says when to look again: soon while something that has just changed is on its way to be well.
+func nextLook(shoot *gardencorev1beta1.Shoot, period time.Duration, now time.Time) time.Duration {
+	for _, condition := range shoot.Status.Conditions {
+		if condition.Status != gardencorev1beta1.ConditionTrue && now.Sub(condition.LastTransitionTime.Time) < unsettled {
+			return min(period, soon)
+		}
+	}
+	return period
+}
+
+func (c *Care) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
 }
 
 // look returns all conditions as they are right now.
@@ -238,15 +262,12 @@ func readyMessage(node *corev1.Node) string {
 
 // report writes conditions and label.
 func (c *Care) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, found []gardencorev1beta1.Condition) error {
-	now := time.Now
-	if c.Now != nil {
-		now = c.Now
-	}
+	now := c.now()
 	before := shoot.DeepCopy()
 	for _, condition := range found {
 		previous := conditions.Get(shoot.Status.Conditions, condition.Type)
-		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now())
-		shoot.Status.Conditions = conditions.Set(shoot.Status.Conditions, condition, now())
+		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now)
+		shoot.Status.Conditions = conditions.Set(shoot.Status.Conditions, condition, now)
 	}
 	if !equality.Semantic.DeepEqual(before.Status, shoot.Status) {
 		if err := c.Garden.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
@@ -268,7 +289,10 @@ func (c *Care) label(ctx context.Context, shoot *gardencorev1beta1.Shoot, value 
 
 // threshold is how long a condition may be Progressing.
 func (c *Care) threshold(t gardencorev1beta1.ConditionType) time.Duration {
-	for _, threshold := range c.Config.Controllers.ShootCare.ConditionThresholds {
+	if c.Config.Controllers.ShootCare.ConditionThresholds == nil {
+		return 0
+	}
+	for _, threshold := range *c.Config.Controllers.ShootCare.ConditionThresholds {
 		if threshold.Type == string(t) {
 			return threshold.Duration.Duration
 		}

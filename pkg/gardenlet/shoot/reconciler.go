@@ -148,7 +148,10 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		return ctrl.Result{}, err
 	}
 	op.Inputs.Shoot = writer.current()
-	return ctrl.Result{RequeueAfter: r.Config.Controllers.Shoot.SyncPeriod.Duration}, writeCluster(ctx, r.Seed, op.Plan.Namespace, op.Inputs)
+	if err := writeCluster(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.Config.Controllers.Shoot.SyncPeriod.Duration}, nil
 }
 
 // operated has the health of the shoot checked.

@@ -142,6 +142,23 @@ func TestSoften(t *testing.T) {
 	}
 }
 
+func TestNextLook(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		condition gardencorev1beta1.Condition
+		want      time.Duration
+	}{
+		{"well", gardencorev1beta1.Condition{Status: "True", LastTransitionTime: now}, time.Minute},
+		{"has just turned", gardencorev1beta1.Condition{Status: "Progressing", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}, soon},
+		{"has been bad for long", gardencorev1beta1.Condition{Status: "False", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}, time.Minute},
+	} {
+		shoot := &gardencorev1beta1.Shoot{Status: gardencorev1beta1.ShootStatus{Conditions: []gardencorev1beta1.Condition{test.condition}}}
+		if got := nextLook(shoot, time.Minute, now.Time); got != test.want {
+			t.Errorf("%s: next look in %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
 func TestStatusLabel(t *testing.T) {
 	shoot := func(state gardencorev1beta1.LastOperationState, statuses ...gardencorev1beta1.ConditionStatus) *gardencorev1beta1.Shoot {
 		s := &gardencorev1beta1.Shoot{Status: gardencorev1beta1.ShootStatus{LastOperation: &gardencorev1beta1.LastOperation{State: state}}}

@@ -272,7 +272,10 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		s.status.Resources = remaining
 		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing, resourcesv1alpha1.ConditionDeletionPending, "Waiting until these objects are gone: "+names(remaining))
 	})
-	return ctrl.Result{RequeueAfter: retryGone}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: retryGone}, nil
 }
 
 // removeByRank deletes in the reverse order of applying: a rank is only begun when the higher ones are gone.
@@ -372,8 +375,8 @@ func (r *Reconciler) failed(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		s.status.ObservedGeneration = mr.Generation
 		s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionFalse, reason, cause.Error())
 	})
-	if apierrors.IsConflict(cause) {
-		return ctrl.Result{RequeueAfter: retryGone}, err
+	if apierrors.IsConflict(cause) && err == nil {
+		return ctrl.Result{RequeueAfter: retryGone}, nil
 	}
 	return ctrl.Result{}, errors.Join(cause, err)
 }
