@@ -174,17 +174,20 @@ func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout t
 	}, "-n", "garden-demo", "get", "shoot", name, "-o", "json")
 }
 
-// killContainer ends the main process of a container with SIGKILL, as a crash would.
-func (l *landscape) killContainer(t *testing.T, namespace, podPrefix, container string) {
+// killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would. The program is found among
+// the processes in the pod's cgroups.
+func (l *landscape) killProcess(t *testing.T, namespace, selector, program string) {
 	t.Helper()
-	script := `set -e
-id=$(crictl ps -q --namespace-unused 2>/dev/null || true)
-pods=$(crictl pods -q --namespace "$0" --name "$1" --state Ready)
-for pod in $pods; do for id in $(crictl ps -q --pod "$pod" --name "^$2\$"); do
-  kill -9 "$(crictl inspect --output go-template --template '{{.info.pid}}' "$id")"; done; done`
-	out, err := l.command(t.Context(), "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, namespace, podPrefix, container)
+	uid := l.runtimeKubectl().run(t, "-n", namespace, "get", "pods", "-l", selector, "-o", "jsonpath={.items[0].metadata.uid}")
+	script := `found=1
+for process in /proc/[0-9]*; do
+  grep -q "$0" "$process/cgroup" 2>/dev/null || continue
+  case "$(readlink "$process/exe")" in */"$1") kill -9 "${process#/proc/}" && found=0;; esac
+done
+exit $found`
+	out, err := l.command(t.Context(), "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
 	if err != nil {
-		t.Fatalf("killing %s of %s/%s: %v %s", container, namespace, podPrefix, err, out)
+		t.Fatalf("killing %s of %s/%s: %v %s", program, namespace, selector, err, out)
 	}
 }
 
