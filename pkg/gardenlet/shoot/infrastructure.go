@@ -66,7 +66,7 @@ func (o *Operation) waitForInfrastructure(ctx context.Context) error {
 	}
 	state := stateOf(object)
 	if len(state.nodes) == 0 && len(o.Plan.Networks.Nodes) == 0 {
-		return fmt.Errorf("Infrastructure %s is ready, but neither its status nor spec.networking.nodes of the Shoot says which network the nodes are in", o.key(object.Name))
+		return fmt.Errorf("the Infrastructure %s is ready, but neither its status nor spec.networking.nodes of the Shoot says which network the nodes are in", o.key(object.Name))
 	}
 	o.infrastructure.Store(state)
 	return nil

@@ -1,5 +1,7 @@
 package shoot
 
+//lint:file-ignore SA1019 Shoots with older versions of Kubernetes use fields that newer ones must not.
+
 import (
 	"context"
 	"errors"
@@ -90,7 +92,7 @@ func projectOf(ctx context.Context, garden client.Client, namespace string) (str
 	}
 	name := object.Labels[gardencorev1beta1.ProjectName]
 	if name == "" {
-		return "", fmt.Errorf("Namespace %s of the garden has no label %s: it belongs to no project", namespace, gardencorev1beta1.ProjectName)
+		return "", fmt.Errorf("namespace %s of the garden has no label %s: it belongs to no project", namespace, gardencorev1beta1.ProjectName)
 	}
 	return name, nil
 }

@@ -97,7 +97,7 @@ func (o *Operation) copySecret(ctx context.Context, from corev1.ObjectReference,
 	key := client.ObjectKey{Namespace: from.Namespace, Name: from.Name}
 	err := o.Garden.Get(ctx, key, source)
 	if apierrors.IsNotFound(err) {
-		return flow.Permanent(&configurationError{fmt.Errorf("Secret %s does not exist in the garden", key)})
+		return flow.Permanent(&configurationError{fmt.Errorf("the Secret %s does not exist in the garden", key)})
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s of the garden: %w", key, err)
