@@ -172,7 +172,7 @@ func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir 
 	if err != nil {
 		return err
 	}
-	_, overwrite, err := r.imageVector()
+	overwrite, err := r.builtVector()
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func seedPhase(ctx context.Context, r *run) error {
 	if err := r.storeSeedAccess(ctx, garden); err != nil {
 		return err
 	}
-	_, overwrite, err := r.imageVector()
+	overwrite, err := r.builtVector()
 	if err != nil {
 		return err
 	}

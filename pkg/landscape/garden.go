@@ -2,10 +2,15 @@ package landscape
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,22 +39,8 @@ const (
 	gardenServer = "https://kube-apiserver.garden.svc"
 )
 
-// imageVector names the images that were built last by their content, so that what changed is rolled out.
-func (r *run) imageVector() (imagevector.Vector, string, error) {
-	path := filepath.Join(r.CacheDir(), images.VectorFile)
-	overwrite, err := os.ReadFile(path)
-	if err != nil {
-		return nil, "", fmt.Errorf("the images are not built: %w", err)
-	}
-	if err := os.Setenv(imagevector.OverwriteEnv, path); err != nil {
-		return nil, "", err
-	}
-	vector, err := imagevector.Load()
-	return vector, string(overwrite), err
-}
-
 func (r *run) image(name string, options ...imagevector.FindOption) (string, error) {
-	vector, _, err := r.imageVector()
+	vector, err := r.imageVector()
 	if err != nil {
 		return "", err
 	}
@@ -118,7 +109,8 @@ func gatewayPhase(ctx context.Context, r *run) error {
 	})
 }
 
-// gardenPhase deploys the control plane of the garden with the same components that shoots have, then its own processes.
+// gardenPhase deploys the control plane of the garden with the same components that shoots have, and its own processes. All
+// start together and wait for each other, except for what would only fail without the API server.
 func gardenPhase(ctx context.Context, r *run) error {
 	c, err := r.runtime()
 	if err != nil {
@@ -131,29 +123,57 @@ func gardenPhase(ctx context.Context, r *run) error {
 	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
 		return err
 	}
-	parts, err := r.gardenComponents(c.client, manager)
+	first, second, err := r.gardenComponents(c.client, manager)
 	if err != nil {
 		return err
 	}
+	if err := r.deploy(ctx, first...); err != nil {
+		return err
+	}
+	if err := r.routeGarden(ctx, c); err != nil {
+		return err
+	}
+	processes, err := r.installGardenProcesses(ctx, c, manager)
+	if err != nil {
+		return err
+	}
+	if err := r.awaitComponents(ctx, first...); err != nil {
+		return err
+	}
+	if err := r.deploy(ctx, second...); err != nil {
+		return err
+	}
+	if err := r.writeGardenKubeconfig(ctx, manager); err != nil {
+		return err
+	}
+	if err := r.registerGardenAPI(ctx, processes.bundle); err != nil {
+		return err
+	}
+	if err := r.awaitComponents(ctx, second...); err != nil {
+		return err
+	}
+	r.Step("waiting for Trellis' own processes")
+	return c.helm.WaitReady(ctx, processes.release)
+}
+
+func (r *run) deploy(ctx context.Context, parts ...namedComponent) error {
 	for _, part := range parts {
 		r.Step("deploying %s", part.name)
 		if err := part.Deploy(ctx); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
+	return nil
+}
+
+func (r *run) awaitComponents(ctx context.Context, parts ...namedComponent) error {
 	for _, part := range parts {
 		r.Step("waiting for %s", part.name)
 		if err := part.Wait(ctx); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	if err := r.routeGarden(ctx, c); err != nil {
-		return err
-	}
-	if err := r.writeGardenKubeconfig(ctx, manager); err != nil {
-		return err
-	}
-	return r.gardenProcesses(ctx, c, manager)
+	return nil
 }
 
 type namedComponent struct {
@@ -161,13 +181,14 @@ type namedComponent struct {
 	component.Component
 }
 
-func (r *run) gardenComponents(c client.Client, manager secrets.Manager) ([]namedComponent, error) {
+// gardenComponents are the API server with its etcds, and then what needs it.
+func (r *run) gardenComponents(c client.Client, manager secrets.Manager) (first, second []namedComponent, err error) {
 	version := images.DefaultKubernetesVersion
 	found := map[string]string{}
 	for _, name := range []string{"etcd-steward", "kube-apiserver", "kube-controller-manager"} {
 		image, err := r.image(name, imagevector.Version(version))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		found[name] = image
 	}
@@ -177,7 +198,7 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager) ([]name
 	}
 	// No pods run in the garden, so its service and pod networks are never used.
 	services := []string{"100.64.0.0/16"}
-	return []namedComponent{
+	first = []namedComponent{
 		{"etcd main", etcd.New(c, gardenNS, manager, etcdValues(etcd.Main))},
 		{"etcd events", etcd.New(c, gardenNS, manager, etcdValues(etcd.Events))},
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
@@ -186,10 +207,11 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager) ([]name
 			// Gardenlets join by bootstrap tokens.
 			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
 		})},
-		{"kube-controller-manager", kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
-			Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden", ServiceNetworks: services, IsWorkerless: true,
-		})},
-	}, nil
+	}
+	second = []namedComponent{{"kube-controller-manager", kubecontrollermanager.New(c, gardenNS, manager, kubecontrollermanager.Values{
+		Version: version, Image: found["kube-controller-manager"], Replicas: 1, ClusterName: "garden", ServiceNetworks: services, IsWorkerless: true,
+	})}}
+	return first, second, nil
 }
 
 // routeGarden lets the gateway lead api.garden.<domain> to the garden's API server.
@@ -237,17 +259,43 @@ func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager
 	return awaitAPI(ctx, garden.config)
 }
 
-// gardenProcesses installs garden-apiserver, garden-controller-manager and garden-scheduler.
-func (r *run) gardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager) error {
-	ca, err := r.gardenSecrets(ctx, c.client, manager)
+// gardenProcesses is what was installed of Trellis' own.
+type gardenProcesses struct {
+	release *release.Release
+	// bundle verifies garden-apiserver's certificate.
+	bundle []byte
+}
+
+// installGardenProcesses installs garden-apiserver, garden-controller-manager and garden-scheduler.
+func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager) (gardenProcesses, error) {
+	bundle, checksum, err := r.gardenSecrets(ctx, c.client, manager)
 	if err != nil {
-		return err
+		return gardenProcesses{}, err
 	}
+	chart, err := helm.LoadFS(charts.FS, "garden")
+	if err != nil {
+		return gardenProcesses{}, err
+	}
+	values := map[string]any{"clusterIdentity": identity, "secretsChecksum": checksum}
+	for key, name := range map[string]string{"apiserver": "garden-apiserver", "controllerManager": "garden-controller-manager", "scheduler": "garden-scheduler"} {
+		image, err := r.image(name)
+		if err != nil {
+			return gardenProcesses{}, err
+		}
+		values[key] = map[string]any{"image": image}
+	}
+	r.Step("chart garden")
+	installed, err := c.helm.Install(ctx, helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})
+	return gardenProcesses{release: installed, bundle: bundle}, err
+}
+
+// registerGardenAPI lets the garden's API server pass requests on to garden-apiserver, and waits until it does.
+func (r *run) registerGardenAPI(ctx context.Context, bundle []byte) error {
 	garden, err := r.garden()
 	if err != nil {
 		return err
 	}
-	for _, object := range registration.Objects(registration.Target{CABundle: ca}) {
+	for _, object := range registration.Objects(registration.Target{CABundle: bundle}) {
 		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
 			return err
@@ -255,21 +303,6 @@ func (r *run) gardenProcesses(ctx context.Context, c *cluster, manager secrets.M
 		if err := garden.applyPatiently(ctx, withoutStatus(plain)); err != nil {
 			return err
 		}
-	}
-	chart, err := helm.LoadFS(charts.FS, "garden")
-	if err != nil {
-		return err
-	}
-	values := map[string]any{"clusterIdentity": identity}
-	for key, name := range map[string]string{"apiserver": "garden-apiserver", "controllerManager": "garden-controller-manager", "scheduler": "garden-scheduler"} {
-		image, err := r.image(name)
-		if err != nil {
-			return err
-		}
-		values[key] = map[string]any{"image": image}
-	}
-	if err := r.installChart(ctx, helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values}); err != nil {
-		return err
 	}
 	r.Step("waiting for the garden's API")
 	return registration.WaitUntilServed(ctx, garden.config)
@@ -282,26 +315,26 @@ func withoutStatus(object map[string]any) *unstructured.Unstructured {
 	return result
 }
 
-// gardenSecrets makes the Secrets of the garden's processes under the names that their chart expects, and returns the
-// bundle that verifies garden-apiserver.
-func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secrets.Manager) ([]byte, error) {
+// gardenSecrets makes the Secrets of the garden's processes under the names that their chart expects. It returns the bundle
+// that verifies garden-apiserver, and a checksum of all: the processes read them once, when they start.
+func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secrets.Manager) (bundle []byte, checksum string, err error) {
 	client, err := manager.Generate(ctx, secrets.CertificateConfig{Name: "garden-apiserver-etcd-client", CommonName: "garden-apiserver", CertType: secrets.ClientCert, SigningCA: "ca-etcd"})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	server, err := manager.Generate(ctx, secrets.CertificateConfig{
 		Name: "garden-apiserver-server", CommonName: "garden-apiserver", CertType: secrets.ServerCert, SigningCA: "ca",
 		DNSNames: []string{registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain},
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ca, caFound := manager.Get("ca", secrets.Bundle)
 	etcdCA, etcdFound := manager.Get("ca-etcd", secrets.Bundle)
 	if !caFound || !etcdFound {
-		return nil, fmt.Errorf("the garden's certificate authorities are not known")
+		return nil, "", fmt.Errorf("the garden's certificate authorities are not known")
 	}
-	bundle := ca.Data[secrets.DataKeyCertificateBundle]
+	bundle = ca.Data[secrets.DataKeyCertificateBundle]
 	data := map[string]map[string][]byte{
 		"garden-apiserver-etcd": {"ca.crt": etcdCA.Data[secrets.DataKeyCertificateBundle], "tls.crt": client.Data["tls.crt"], "tls.key": client.Data["tls.key"]},
 		"garden-apiserver-tls":  {"tls.crt": server.Data["tls.crt"], "tls.key": server.Data["tls.key"]},
@@ -311,16 +344,28 @@ func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secret
 	} {
 		kubeconfig, err := manager.Generate(ctx, secrets.KubeconfigConfig{Name: "kubeconfig-" + name, Server: gardenServer, ServerCA: "ca", User: user, SigningCA: "ca-client"})
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		data[name+"-kubeconfig"] = map[string][]byte{"kubeconfig": kubeconfig.Data["kubeconfig"]}
 	}
 	for name, content := range data {
 		if err := writeSecret(ctx, c, gardenNS, name, content); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return bundle, nil
+	return bundle, checksumOf(data), nil
+}
+
+// checksumOf identifies the contents of Secrets.
+func checksumOf(secrets map[string]map[string][]byte) string {
+	hash := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		for _, key := range slices.Sorted(maps.Keys(secrets[name])) {
+			fmt.Fprintf(hash, "%s/%s:%d:", name, key, len(secrets[name][key]))
+			hash.Write(secrets[name][key])
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16]
 }
 
 func writeSecret(ctx context.Context, c client.Client, namespace, name string, data map[string][]byte) error {

@@ -15,6 +15,16 @@ var machineSettings = []string{
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/pid_max",
 }
 
+// kernelSettingsBefore returns the machine's values from before there was any landscape.
+func kernelSettingsBefore(others []state) map[string]string {
+	for _, other := range others {
+		if len(other.KernelSettings) > 0 {
+			return other.KernelSettings
+		}
+	}
+	return readKernelSettings()
+}
+
 func readKernelSettings() map[string]string {
 	settings := map[string]string{}
 	for _, name := range machineSettings {

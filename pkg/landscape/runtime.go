@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -75,13 +76,23 @@ func (l *Landscape) runtimeValues() (runtimeValues, error) {
 // localCloudPlugin attaches the pods of some namespaces to networks of the local cloud, and passes all others on.
 const localCloudPlugin = "local-cloud"
 
-// imageVector is the vector with the images that were built here.
+// builtVector is the text of an image vector that names the images that were built last by their content, so that what
+// changed is rolled out.
+func (l *Landscape) builtVector() (string, error) {
+	data, err := os.ReadFile(filepath.Join(l.CacheDir(), images.VectorFile))
+	if err != nil {
+		return "", fmt.Errorf("the images are not built, `make images` builds them: %w", err)
+	}
+	return string(data), nil
+}
+
+// imageVector is the image vector with the images that were built last.
 func (l *Landscape) imageVector() (imagevector.Vector, error) {
-	built := filepath.Join(l.CacheDir(), images.VectorFile)
-	if _, err := os.Stat(built); err == nil {
-		if err := os.Setenv(imagevector.OverwriteEnv, built); err != nil {
-			return nil, err
-		}
+	if _, err := l.builtVector(); err != nil {
+		return nil, err
+	}
+	if err := os.Setenv(imagevector.OverwriteEnv, filepath.Join(l.CacheDir(), images.VectorFile)); err != nil {
+		return nil, err
 	}
 	return imagevector.Load()
 }
@@ -167,7 +178,8 @@ func (l *Landscape) nodeFiles(values runtimeValues) ([]node.File, error) {
 		"landscape.conflist": "/etc/cni/net.d/10-landscape.conflist", "resolv.conf": "/etc/resolv.conf", "hosts": "/etc/hosts",
 	}
 	var result []node.File
-	for name, path := range rendered {
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		path := rendered[name]
 		content, err := render("node/"+name, values)
 		if err != nil {
 			return nil, fmt.Errorf("file %s of the node: %w", path, err)
@@ -272,15 +284,20 @@ func (l *Landscape) writeKubeconfig(path, server, client string) error {
 	return replaceFile(path, data, 0o600)
 }
 
-// startNode starts the node with everything that kubelet needs to bring up the control plane.
-func (l *Landscape) startNode(ctx context.Context, s state) error {
+// startNode starts the node with everything that kubelet needs to bring up the control plane. It says whether the node runs
+// already with another specification, such as an older binary's: that changes only when it is started anew.
+func (l *Landscape) startNode(ctx context.Context, s state) (outdated bool, err error) {
 	if err := l.prepareRuntime(s, false); err != nil {
-		return err
+		return false, err
 	}
 	spec, err := l.nodeSpec(s)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if _, running := node.Running(spec.Dir); running {
+		saved, err := node.LoadSpec(spec.Path())
+		return err != nil || !saved.Equal(spec), nil
 	}
 	_, err = node.Start(ctx, spec)
-	return err
+	return false, err
 }

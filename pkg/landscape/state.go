@@ -98,7 +98,7 @@ func (l *Landscape) register() (state, error) {
 		return state{}, err
 	}
 	if !known {
-		s = state{Name: l.Name, Dir: l.StateDir(), KernelSettings: readKernelSettings()}
+		s = state{Name: l.Name, Dir: l.StateDir(), KernelSettings: kernelSettingsBefore(others)}
 	}
 	s.Dir = l.StateDir()
 	if !s.running() {

@@ -168,4 +168,10 @@ func checkHostPhase(_ context.Context, r *run) (err error) {
 	return err
 }
 
-func nodePhase(ctx context.Context, r *run) error { return r.startNode(ctx, r.state) }
+func nodePhase(ctx context.Context, r *run) error {
+	outdated, err := r.startNode(ctx, r.state)
+	if outdated {
+		r.Step("the node runs with an older configuration; `make down up` renews it")
+	}
+	return err
+}

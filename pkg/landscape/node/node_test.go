@@ -26,7 +26,7 @@ func TestSpecSurvivesItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if loaded.Files[0] != spec.Files[0] || loaded.Forwards[0] != spec.Forwards[0] || loaded.Dir != spec.Dir {
+	if !loaded.Equal(spec) {
 		t.Errorf("got %+v, want %+v", loaded, spec)
 	}
 }

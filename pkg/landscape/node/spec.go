@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 )
 
 // Spec is what a node is made of. It is written to a file that the node's processes read.
@@ -97,7 +98,7 @@ func (s Spec) Save() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("node spec: %w", err)
 	}
-	path := filepath.Join(s.Dir, "spec.json")
+	path := s.Path()
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return "", fmt.Errorf("node folder: %w", err)
 	}
@@ -106,6 +107,12 @@ func (s Spec) Save() (string, error) {
 	}
 	return path, nil
 }
+
+// Path is where Save puts the spec.
+func (s Spec) Path() string { return filepath.Join(s.Dir, "spec.json") }
+
+// Equal says whether two specs make the same node.
+func (s Spec) Equal(other Spec) bool { return reflect.DeepEqual(s, other) }
 
 // LogDir is where the logs of the node, its supervisor and helpers lie on the host.
 func (s Spec) LogDir() string { return filepath.Join(s.Dir, "log") }
