@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/landscape/node"
 )
 
 // runtimePhase waits until the node is Ready and its control plane answers.
@@ -110,4 +112,19 @@ func systemPhase(ctx context.Context, r *run) error {
 		return err
 	}
 	return r.awaitReady(ctx, c, objects)
+}
+
+// prepullImages fetches the largest image that shoots need while the garden starts.
+func prepullImages(ctx context.Context, r *run) {
+	image, err := r.image("machine-debian")
+	if err != nil {
+		fmt.Fprintf(r, "not fetching images ahead: %v\n", err)
+		return
+	}
+	processes, running := node.Running(r.nodeDir())
+	if !running {
+		return
+	}
+	_, err = processes.Run(ctx, "ctr", "--namespace", "k8s.io", "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", image)
+	fmt.Fprintf(r, "fetched %s ahead: %v\n", image, err)
 }

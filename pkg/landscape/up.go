@@ -33,6 +33,8 @@ type phase struct {
 	lookAt []string
 	// timeout bounds the phase.
 	timeout time.Duration
+	// afterwards runs in the background while the next phases do. It saves time and must not be needed for anything.
+	afterwards func(context.Context, *run)
 }
 
 // run is one call of `up`.
@@ -64,7 +66,7 @@ func (l *Landscape) phases() []phase {
 		{name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()}, timeout: time.Hour},
 		{name: "node", title: "Start the node", run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"}, timeout: 2 * time.Minute},
 		{name: "runtime", title: "Runtime cluster", run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"}, timeout: 5 * time.Minute},
-		{name: "system", title: "DNS of the runtime cluster", run: systemPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
+		{name: "system", title: "DNS of the runtime cluster", run: systemPhase, lookAt: []string{pods}, timeout: 3 * time.Minute, afterwards: prepullImages},
 		{name: "cloud", title: "Local cloud", run: cloudPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
 		{name: "gateway", title: "Gateway", run: gatewayPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
 		{name: "garden", title: "Garden", run: gardenPhase, lookAt: []string{garden}, timeout: 5 * time.Minute},
@@ -104,6 +106,9 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 		}
 		if err := r.runPhase(ctx, p); err != nil {
 			return err
+		}
+		if p.afterwards != nil {
+			go p.afterwards(ctx, r)
 		}
 	}
 	if len(options.Phases) == 0 {
