@@ -138,7 +138,7 @@ func TestSchedule(t *testing.T) {
 		"zones and restrictions": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) {
 				s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeZone}}}
-				s.Spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{Name: "eu"}}
+				s.Spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{AccessRestriction: corev1beta1.AccessRestriction{Name: "eu"}}}
 			}),
 			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{
 				readySeed("a"), readySeed("b", func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"1", "2", "3"} }),
