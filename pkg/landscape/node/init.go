@@ -321,7 +321,7 @@ func maskKernelSettings(spec Spec) error {
 		if err := os.WriteFile(mask, []byte(value+"\n"), 0o444); err != nil {
 			return err
 		}
-		if err := unix.Mount(mask, filepath.Join(settings, name), "", unix.MS_BIND, ""); err != nil {
+		if err := bind(Mount{Source: mask, Target: filepath.Join("/proc/sys", name), ReadOnly: true}, spec.root()); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
