@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"time"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
@@ -56,6 +55,11 @@ type actuator struct {
 	client  client.Client
 }
 
+const (
+	pollInterval     = 200 * time.Millisecond
+	namespaceTimeout = 3 * time.Minute
+)
+
 // Namespace is where the machines of a shoot are.
 func Namespace(technicalID string) string { return "infra-" + technicalID }
 
@@ -81,7 +85,8 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructur
 	return a.setStatus(infrastructure, outputs)
 }
 
-// Delete implements extension.Actuator. The worker controller has removed the machines before.
+// Delete implements extension.Actuator. The worker controller has removed the machines before; should any be left, they go with
+// their namespace, before their network does. The rest of the namespace is not waited for.
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
 	if err := a.deleteNamespace(ctx, infrastructure.Namespace); err != nil {
 		return err
@@ -198,6 +203,9 @@ func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure, 
 // ensureNamespace makes the namespace of the machines and lets the shoot's machine-controller make pods in it.
 func (a *actuator) ensureNamespace(ctx context.Context, technicalID string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(technicalID)}}
+	if err := a.waitWhileTerminating(ctx, namespace.Name); err != nil {
+		return err
+	}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, namespace, func() error {
 		if namespace.Labels == nil {
 			namespace.Labels = map[string]string{}
@@ -229,18 +237,34 @@ func (a *actuator) ensureNamespace(ctx context.Context, technicalID string) erro
 	return nil
 }
 
-// deleteNamespace removes the namespace with whatever is left of machines and waits until it is gone: the network must outlive them.
+// deleteNamespace removes the namespace and waits until no machine is left in it.
 func (a *actuator) deleteNamespace(ctx context.Context, technicalID string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(technicalID)}}
 	if err := client.IgnoreNotFound(a.client.Delete(ctx, namespace)); err != nil {
 		return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
 	}
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := a.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	left := 0
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := a.client.List(ctx, pods, client.InNamespace(namespace.Name))
+		left = len(pods.Items)
+		return left == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("namespace %s is not gone: %w", namespace.Name, err)
+		return fmt.Errorf("namespace %s still has %d machines: %w", namespace.Name, left, err)
+	}
+	return nil
+}
+
+// waitWhileTerminating waits until a namespace of the same name that is being deleted is gone.
+func (a *actuator) waitWhileTerminating(ctx context.Context, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
+		namespace := &corev1.Namespace{}
+		err := a.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+		return apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s is being deleted, and not gone yet: %w", name, err)
 	}
 	return nil
 }
