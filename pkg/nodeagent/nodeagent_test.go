@@ -154,7 +154,7 @@ func TestConfigValidation(t *testing.T) {
 		"no server":  {"{apiServer: {caBundle: Yg==}, operatingSystemConfigSecretName: s}", "apiServer.server"},
 		"bad bundle": {"{apiServer: {server: https://a, caBundle: '!'}, operatingSystemConfigSecretName: s}", "apiServer.caBundle"},
 		"no secret":  {"{apiServer: {server: https://a, caBundle: Yg==}}", "operatingSystemConfigSecretName"},
-		"unknown":    {"{apiserver: {}}", "apiserver"},
+		"unknown":    {"{apiServers: {}}", "apiServers"},
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {

@@ -70,14 +70,14 @@ func TestFaultOfFederation(t *testing.T) {
 	template = strings.ReplaceAll(template, "name: nginx", "name: survivor")
 	t.Cleanup(func() { _, _ = fleet.try(context.Background(), template, "delete", "--ignore-not-found", "-f", "-") })
 	fleet.apply(t, template)
-	l.killProcess(t, "shoot--demo--fleet", "app=federation", "federation")
+	l.killProcess(t, "shoot--demo--fleet", "role=federation", "federation")
 	for _, member := range []kubectl{m1, m2} {
 		member.eventually(t, 2*time.Minute, equals("1"), "get", "deploy", "survivor", "-o", "jsonpath={.spec.replicas}")
 	}
 	if _, err := fleet.try(t.Context(), template, "delete", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	l.killProcess(t, "shoot--demo--fleet", "app=federation", "federation")
+	l.killProcess(t, "shoot--demo--fleet", "role=federation", "federation")
 	for _, member := range []kubectl{m1, m2} {
 		member.eventually(t, 2*time.Minute, equals(""), "get", "deploy", "survivor", "--ignore-not-found", "-o", "name")
 	}
