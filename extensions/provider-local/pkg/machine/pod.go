@@ -69,8 +69,9 @@ func podFor(machine, class string, spec apis.MachineSpec) *corev1.Pod {
 					{Name: "MACHINE_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
 				},
 				SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+				// Everything in the machine shares this weight, kubelet and all pods.
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
+					corev1.ResourceCPU: resource.MustParse("60m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
 				}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "userdata", MountPath: userDataDir, ReadOnly: true}},
 			}},
