@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Each mistake is refused with the path of the field and what would be right.
@@ -49,4 +51,16 @@ func TestBadInputIsRefused(t *testing.T) {
 			t.Errorf("want an error about spec.region, got %v", err)
 		}
 	})
+}
+
+// A cloud profile of another provider, as people have it, is taken as it is.
+func TestCloudProfileInput(t *testing.T) {
+	l := open(t)
+	garden := l.gardenKubectl()
+	t.Cleanup(func() {
+		_, _ = garden.try(context.Background(), "", "delete", "cloudprofile", "aws", "--ignore-not-found")
+	})
+	garden.apply(t, input(t, l, "003-gardener-cloudprofile.yaml"))
+	garden.eventually(t, 10*time.Second, equals("aws m5.large eu-central-1c CloudProfileConfig"), "get", "cloudprofile", "aws",
+		"-o", "jsonpath={.spec.type} {.spec.machineTypes[0].name} {.spec.regions[0].zones[2].name} {.spec.providerConfig.kind}")
 }

@@ -28,17 +28,23 @@ func open(t *testing.T) *landscape {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &landscape{root: root, name: os.Getenv("TRELLIS_LANDSCAPE"), state: filepath.Join(root, ".landscape")}
+	l := &landscape{root: root, name: os.Getenv("TRELLIS_LANDSCAPE")}
 	if l.name == "" {
 		l.name = "local"
 	}
-	if l.name != "local" {
-		l.state += "-" + l.name
-	}
+	l.state = l.stateOf(l.name)
 	if _, err := os.Stat(l.runtime()); err != nil {
 		t.Fatalf("no landscape is running in this clone; start one with `make up` (%v)", err)
 	}
 	return l
+}
+
+// stateOf returns the state folder of a landscape of this clone.
+func (l *landscape) stateOf(name string) string {
+	if name == "local" {
+		return filepath.Join(l.root, ".landscape")
+	}
+	return filepath.Join(l.root, ".landscape-"+name)
 }
 
 func (l *landscape) bin(name string) string { return filepath.Join(l.root, "bin", name) }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// measurement is one figure and how it came about.
+type measurement struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	How   string  `json:"how"`
+	// Date, Commit and Machine are filled in when it is recorded.
+	Date    string `json:"date"`
+	Commit  string `json:"commit"`
+	Machine string `json:"machine"`
+}
+
+// target is what a figure should reach; less says that smaller is better.
+type target struct {
+	name               string
+	firstRelease, goal float64
+	less               bool
+}
+
+// targets are in the order of the report.
+var targets = []target{
+	{"`make up` on a fresh machine, builds included", 25, 15, true},
+	{"`make up` with everything built", 4, 2, true},
+	{"`kubectl apply` of a Shoot → its API answers", 20, 6, true},
+	{"`kubectl apply` of a Shoot → first node Ready", 60, 18, true},
+	{"`kubectl apply` of a Shoot → first pod runs", 75, 22, true},
+	{"memory of one shoot control plane", 600, 350, true},
+	{"idle CPU of one shoot control plane", 6, 3, true},
+	{"federation decisions, 100 members, in process", 20000, 100000, false},
+	{"federation decisions through the API with all writes", 300, 2000, false},
+}
+
+const (
+	resultsFile = "test/bench/results.json"
+	reportFile  = "docs/benchmarks.md"
+)
+
+// record replaces the recorded figures of the same names and writes the report.
+func record(fresh []measurement) error {
+	results := map[string]measurement{}
+	data, err := os.ReadFile(resultsFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		if err := json.Unmarshal(data, &results); err != nil {
+			return fmt.Errorf("%s: %w", resultsFile, err)
+		}
+	}
+	commit, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return fmt.Errorf("git rev-parse: %w", err)
+	}
+	for _, m := range fresh {
+		m.Date, m.Commit, m.Machine = time.Now().Format(time.DateOnly), strings.TrimSpace(string(commit)), machine()
+		results[m.Name] = m
+	}
+	if data, err = json.MarshalIndent(results, "", "  "); err != nil {
+		return err
+	}
+	if err := os.WriteFile(resultsFile, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(reportFile, []byte(render(results)), 0o644)
+}
+
+func render(results map[string]measurement) string {
+	text := &strings.Builder{}
+	text.WriteString("# Benchmarks\n\nWritten by `make bench`, which starts a landscape of its own (`make bench AREAS=fresh` measures a first start in a\nnew clone with empty caches). Each line says when, at which commit and on what machine it was measured.\n\n")
+	text.WriteString("| what | measured | first release | goal | date | commit |\n|---|---|---|---|---|---|\n")
+	machines := []string{}
+	for _, t := range targets {
+		m, ok := results[t.name]
+		if !ok {
+			fmt.Fprintf(text, "| %s | not measured yet | %s | %s | | |\n", t.name, number(t.firstRelease), number(t.goal))
+			continue
+		}
+		fmt.Fprintf(text, "| %s | %s %s%s | %s | %s | %s | %s |\n", t.name, number(m.Value), m.Unit, t.verdict(m.Value), number(t.firstRelease), number(t.goal), m.Date, m.Commit)
+		if !slices.Contains(machines, m.Machine) {
+			machines = append(machines, m.Machine)
+		}
+	}
+	text.WriteString("\nHow:\n\n")
+	for _, t := range targets {
+		if m, ok := results[t.name]; ok {
+			fmt.Fprintf(text, "- %s: %s.\n", t.name, m.How)
+		}
+	}
+	fmt.Fprintf(text, "\nMachine: %s.\n", strings.Join(machines, "; "))
+	return text.String()
+}
+
+// verdict says when a figure falls short.
+func (t target) verdict(value float64) string {
+	if value == t.firstRelease || t.less == (value < t.firstRelease) {
+		return ""
+	}
+	return " (**short**)"
+}
+
+func number(value float64) string {
+	if value >= 100 {
+		return fmt.Sprintf("%.0f", value)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0")
+}
+
+// machine describes where it was measured.
+func machine() string {
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%s, %d cores, %s memory, Linux %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(), field("/proc/meminfo", "MemTotal"), strings.TrimSpace(string(kernel)))
+}
+
+// field returns the first value of a name in a file of lines such as "name : value".
+func field(path, name string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return "unknown"
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
