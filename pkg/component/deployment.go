@@ -44,13 +44,18 @@ func SecureHealthz(port int32) HealthEndpoint {
 // ControlPlaneDeployment returns the Deployment of a simple part of a control plane.
 func ControlPlaneDeployment(v ControlPlaneDeploymentValues) *appsv1.Deployment {
 	labels := WithControlPlaneRole(v.Labels)
+	strategy := SurgeStrategy()
+	if v.Replicas <= 1 {
+		// A single replica elects no leader, so two must never run at a time.
+		strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas:             ptr.To(v.Replicas),
 			RevisionHistoryLimit: ptr.To[int32](1),
 			Selector:             &metav1.LabelSelector{MatchLabels: v.Labels},
-			Strategy:             SurgeStrategy(),
+			Strategy:             strategy,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: HardenedPod(corev1.PodSpec{

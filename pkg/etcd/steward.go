@@ -22,6 +22,8 @@ const (
 	// snapshotCount and catchUpEntries bound the history that raft keeps in memory; a single member needs little.
 	snapshotCount  = 5000
 	catchUpEntries = 500
+	// A member without peers sends no heartbeats, so ticks may be rare; it elects itself within the election time.
+	tickMilliseconds, electionMilliseconds = 200, 1000
 	// startTimeout bounds how long etcd may take to elect itself and replay its log.
 	startTimeout = 10 * time.Minute
 )
@@ -178,6 +180,7 @@ func (s *Steward) config() (*embed.Config, error) {
 	config.AutoCompactionMode = o.AutoCompactionMode
 	config.AutoCompactionRetention = o.AutoCompactionRetention
 	config.SnapshotCount = snapshotCount
+	config.TickMs, config.ElectionMs = tickMilliseconds, electionMilliseconds
 	config.SnapshotCatchUpEntries = catchUpEntries
 	config.EnableGRPCGateway = false
 	config.ClientTLSInfo = transport.TLSInfo{

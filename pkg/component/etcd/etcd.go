@@ -278,7 +278,9 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 		},
 		Resources:                component.Requests("10m", "60Mi"),
 		SecurityContext:          component.HardenedContainer(),
-		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 5),
+		// A start may take as long as a backup takes to restore; afterwards probes are rare, they cost idle CPU.
+		StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 3600),
+		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 5, 2),
 		LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTP, "/livez", healthPort, 10, 6),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts: []corev1.VolumeMount{

@@ -176,7 +176,7 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			// The startup probe gives a server with a large database five minutes, and when it first succeeds kubelet
 			// asks for readiness at once: clients wait for this.
 			StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
-			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 2, 3),
+			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 5, 2),
 			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 10, 6),
 			Resources:                component.Requests("20m", "200Mi"),
 			SecurityContext:          component.HardenedContainer(),

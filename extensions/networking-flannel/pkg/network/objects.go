@@ -117,7 +117,7 @@ func daemonSet(metadata metav1.ObjectMeta, values Values) *appsv1.DaemonSet {
 					AutomountServiceAccountToken:  ptr.To(true),
 					TerminationGracePeriodSeconds: ptr.To(int64(5)),
 					Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					InitContainers:                []corev1.Container{installPlugins(values), installConfig(values)},
+					InitContainers:                []corev1.Container{installPlugins(values)},
 					Containers:                    []corev1.Container{flanneld(values)},
 					Volumes: []corev1.Volume{
 						hostPath("run", "/run/flannel"), hostPath("cni-bin", "/opt/cni/bin"), hostPath("cni-config", "/etc/cni/net.d"), hostPath("xtables-lock", "/run/xtables.lock"),
@@ -144,16 +144,10 @@ func installPlugins(values Values) corev1.Container {
 	}
 }
 
-// installConfig uses the plugins' image for its shell.
-func installConfig(values Values) corev1.Container {
-	return corev1.Container{
-		Name: "install-config", Image: values.PluginsImage,
-		Command: []string{"sh", "-c", "cp /etc/kube-flannel/cni-conf.json /etc/cni/net.d/.new && mv /etc/cni/net.d/.new /etc/cni/net.d/10-flannel.conflist"},
-		VolumeMounts: []corev1.VolumeMount{
-			{Name: "cni-config", MountPath: "/etc/cni/net.d"}, {Name: "config", MountPath: "/etc/kube-flannel"},
-		},
-	}
-}
+// installConfig gives the node its CNI configuration, and by that makes it Ready, once flanneld has written what the plugin
+// reads. Pods that were started before would fail and wait long for their next attempt.
+const installConfig = `until [ -s /run/flannel/subnet.env ]; do sleep 0.1; done
+cp /etc/kube-flannel/cni-conf.json /etc/cni/net.d/.new && mv /etc/cni/net.d/.new /etc/cni/net.d/10-flannel.conflist`
 
 func flanneld(values Values) corev1.Container {
 	return corev1.Container{
@@ -165,12 +159,14 @@ func flanneld(values Values) corev1.Container {
 			{Name: "KUBERNETES_SERVICE_HOST", Value: values.APIServerHost},
 			{Name: "KUBERNETES_SERVICE_PORT", Value: "443"},
 		},
+		Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", installConfig}}}},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("40Mi")}},
 		SecurityContext: &corev1.SecurityContext{
 			Privileged: ptr.To(false), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
 		},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "run", MountPath: "/run/flannel"}, {Name: "config", MountPath: "/etc/kube-flannel"}, {Name: "xtables-lock", MountPath: "/run/xtables.lock"},
+			{Name: "cni-config", MountPath: "/etc/cni/net.d"},
 		},
 	}
 }
