@@ -53,8 +53,3 @@ fleet=charts/crds/fleet
 rm -rf "$fleet"
 tool controller-gen crd paths=./pkg/apis/policy/v1alpha1 paths=./pkg/apis/work/v1alpha1 paths=./pkg/apis/work/v1alpha2 \
     paths=./pkg/apis/cluster/v1alpha1 output:crd:dir="$fleet"
-
-# CustomResourceDefinitions that fleets get.
-crds=charts/crds/fleet
-rm -rf "$crds"
-tool controller-gen crd paths=./pkg/apis/policy/... paths=./pkg/apis/work/... paths=./pkg/apis/cluster/... output:crd:dir="$crds"
