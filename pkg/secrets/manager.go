@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -204,6 +205,10 @@ func (m *manager) Generate(ctx context.Context, config Config, options ...Option
 }
 
 func (m *manager) generate(ctx context.Context, e *entry, config Config, opts generateOptions) (*corev1.Secret, error) {
+	if reflect.ValueOf(config).Kind() == reflect.Pointer {
+		// Pointers satisfy Config too, but would miss the defaults that are filled into values.
+		return nil, fmt.Errorf("a %T was given: pass configurations by value", config)
+	}
 	if err := config.check(); err != nil {
 		return nil, err
 	}

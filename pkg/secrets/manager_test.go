@@ -308,3 +308,13 @@ func generate(t *testing.T, m Manager, config Config) *corev1.Secret {
 	}
 	return secret
 }
+
+// A pointer would take another way through the defaults, and so get another checksum and another secret.
+func TestPointersAreRefused(t *testing.T) {
+	m := newManager(t, fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start), nil)
+	config := caConfig("ca")
+	_, err := m.Generate(t.Context(), &config)
+	if err == nil || !strings.Contains(err.Error(), "by value") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -229,7 +229,7 @@ func (c *cli) kubectlEnvCommand() *cobra.Command {
 				return err
 			}
 			path := filepath.Join(SessionDir(), "kubeconfig.yaml")
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			if err := makeSessionDir(filepath.Dir(path)); err != nil {
 				return err
 			}
 			if err := os.WriteFile(path, data, 0o600); err != nil {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/clientcmd"
@@ -134,6 +136,10 @@ func (s *Session) ListSeeds(ctx context.Context, out io.Writer, now time.Time) e
 	if err := s.client.List(ctx, seeds); err != nil {
 		return fmt.Errorf("listing seeds: %w", err)
 	}
+	used, err := s.shootsBySeed(ctx)
+	if err != nil {
+		return err
+	}
 	t := newTable(out, "SEED", "PROVIDER", "REGION", "VERSION", "READY", "SHOOTS", "AGE")
 	for i := range seeds.Items {
 		seed := &seeds.Items[i]
@@ -143,14 +149,30 @@ func (s *Session) ListSeeds(ctx context.Context, out io.Writer, now time.Time) e
 				ready = string(condition.Status)
 			}
 		}
-		capacity := seed.Status.Allocatable["shoots"]
-		shoots := ""
-		if !capacity.IsZero() {
-			shoots = "max " + capacity.String()
+		shoots := used(seed.Name)
+		if capacity, ok := seed.Status.Allocatable["shoots"]; ok {
+			shoots += "/" + capacity.String()
 		}
 		t.row(seed.Name, seed.Spec.Provider.Type, seed.Spec.Provider.Region, deref(seed.Status.KubernetesVersion), ready, shoots, age(seed.CreationTimestamp, now))
 	}
 	return t.Flush()
+}
+
+// shootsBySeed counts the shoots of each seed. Users who may not see all shoots see a question mark.
+func (s *Session) shootsBySeed(ctx context.Context) (func(seed string) string, error) {
+	shoots := &corev1beta1.ShootList{}
+	err := s.client.List(ctx, shoots)
+	if apierrors.IsForbidden(err) {
+		return func(string) string { return "?" }, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("counting shoots: %w", err)
+	}
+	count := map[string]int{}
+	for i := range shoots.Items {
+		count[deref(shoots.Items[i].Spec.SeedName)]++
+	}
+	return func(seed string) string { return strconv.Itoa(count[seed]) }, nil
 }
 
 // Show prints the pods of the shoot's control plane as the seed sees them.

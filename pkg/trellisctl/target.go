@@ -106,8 +106,25 @@ func (t Target) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeSessionDir(dir); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "target.yaml"), data, 0o600)
+}
+
+// makeSessionDir makes the folder of a session, for this user alone: it lies where others may write, and will hold keys.
+func makeSessionDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, path := range []string{dir, filepath.Dir(dir)} {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ownedByUser(info) {
+			return fmt.Errorf("%s must be a folder of yours that nobody else may write to: remove it, and try again", path)
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -93,5 +94,36 @@ func TestTrellisctl(t *testing.T) {
 	}
 	if _, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", "nosuch"); err == nil || !strings.Contains(err.Error(), "trellisctl ls shoots") {
 		t.Errorf("want an error that says what to do next, got %v", err)
+	}
+}
+
+// A target is remembered for the terminal, kubectl-env points kubectl at it, and the client is kubectl's plugin too.
+func TestTrellisctlTarget(t *testing.T) {
+	l := open(t)
+	t.Setenv("TRELLISCTL_SESSION_ID", fmt.Sprintf("e2e-%d", os.Getpid()))
+	t.Cleanup(func() { _, _ = l.command(context.Background(), "", "trellisctl", "target", "unset") })
+	if _, err := l.command(t.Context(), "", "trellisctl", "target", "--garden", l.name, "--project", "demo", "--shoot", "member1"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := l.command(t.Context(), "", "trellisctl", "target", "view")
+	if err != nil || contains("project/demo", "shoot/member1")(out) != nil {
+		t.Errorf("target view: %q, %v", out, err)
+	}
+	script, err := l.command(t.Context(), "", "trellisctl", "kubectl-env", "bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", l.bin("")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	nodes, err := exec.CommandContext(t.Context(), "bash", "-c", script+"\nkubectl get nodes --no-headers").CombinedOutput()
+	if err != nil || contains(" Ready ")(string(nodes)) != nil {
+		t.Errorf("kubectl after kubectl-env: %s, %v", nodes, err)
+	}
+	out, err = l.command(t.Context(), "", "kubectl", "trellis", "show")
+	if err != nil || contains("etcd-main-0")(out) != nil {
+		t.Errorf("kubectl trellis show: %s, %v", out, err)
+	}
+	out, err = l.command(t.Context(), "", "trellisctl", "completion", "bash")
+	if err != nil || contains("complete")(out) != nil {
+		t.Errorf("completion: %v", err)
 	}
 }

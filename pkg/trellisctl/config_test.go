@@ -1,0 +1,115 @@
+package trellisctl
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+func TestReadConfig(t *testing.T) {
+	for name, c := range map[string]struct{ content, problem string }{
+		"good":                {"gardens:\n- name: local\n  kubeconfig: /k\n  endpoints: [{domain: a.b, address: '127.0.0.1:443'}]\n", ""},
+		"no kubeconfig":       {"gardens:\n- name: local\n", "gardens[0]: name and kubeconfig"},
+		"a misspelt field":    {"gardens:\n- name: local\n  kubeconfg: /k\n", "kubeconfg"},
+		"address, no port":    {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1'}]\n", "gardens[0].endpoints[0].address"},
+		"not a mapping":       {"- a\n", "cannot unmarshal"},
+		"the second is wrong": {"gardens:\n- {name: a, kubeconfig: /k}\n- {kubeconfig: /k}\n", "gardens[1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "trellisctl.yaml")
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := LoadConfig(path)
+			if (err == nil) != (c.problem == "") || (err != nil && !strings.Contains(err.Error(), c.problem)) {
+				t.Errorf("got %v, want %q", err, c.problem)
+			}
+			if err != nil && !strings.Contains(err.Error(), path) {
+				t.Errorf("the error must name the file: %v", err)
+			}
+		})
+	}
+}
+
+func TestMissingConfigSaysWhatToDo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv(ConfigEnv, "")
+	if _, err := LoadConfig(""); err == nil || !strings.Contains(err.Error(), "make up") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConfigOfTheLandscapeIsFoundFromBelow(t *testing.T) {
+	root := t.TempDir()
+	below := filepath.Join(root, "a", "b")
+	for path, content := range map[string]string{filepath.Join(root, ".landscape", "trellisctl.yaml"): "gardens: [{name: local, kubeconfig: /k}]"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(below)
+	t.Setenv(ConfigEnv, "")
+	config, err := LoadConfig("")
+	if err != nil || len(config.Gardens) != 1 || config.Gardens[0].Name != "local" {
+		t.Errorf("got %+v, %v", config, err)
+	}
+}
+
+func TestGarden(t *testing.T) {
+	one := &Config{Gardens: []Garden{{Name: "a", Identity: "id-a"}}}
+	two := &Config{Gardens: []Garden{{Name: "a", Identity: "id-a"}, {Name: "b"}}}
+	for name, c := range map[string]struct {
+		config     *Config
+		ask, found string
+		problem    string
+	}{
+		"the only one":    {one, "", "a", ""},
+		"by name":         {two, "b", "b", ""},
+		"by identity":     {two, "id-a", "a", ""},
+		"several, no ask": {two, "", "", "choose one of a, b"},
+		"unknown":         {two, "c", "", "known are: a, b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			garden, err := c.config.Garden(c.ask)
+			switch {
+			case c.problem != "":
+				if err == nil || !strings.Contains(err.Error(), c.problem) {
+					t.Errorf("got %v, want %q", err, c.problem)
+				}
+			case err != nil || garden.Name != c.found:
+				t.Errorf("got %v, %v", garden, err)
+			}
+		})
+	}
+}
+
+func TestRoute(t *testing.T) {
+	garden := &Garden{Endpoints: []Endpoint{{Domain: "local.trellis.garden", Address: "127.1.2.1:443"}}}
+	kubeconfig := &api.Config{Clusters: map[string]*api.Cluster{
+		"inside":    {Server: "https://api.m1.demo.local.trellis.garden"},
+		"lookalike": {Server: "https://api.notlocal.trellis.garden"},
+		"outside":   {Server: "https://example.org:6443"},
+	}}
+	if err := garden.Route(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]api.Cluster{
+		"inside":    {Server: "https://127.1.2.1:443", TLSServerName: "api.m1.demo.local.trellis.garden"},
+		"lookalike": {Server: "https://api.notlocal.trellis.garden"},
+		"outside":   {Server: "https://example.org:6443"},
+	} {
+		if got := kubeconfig.Clusters[name]; got.Server != want.Server || got.TLSServerName != want.TLSServerName {
+			t.Errorf("%s: got %s (%s)", name, got.Server, got.TLSServerName)
+		}
+	}
+}
