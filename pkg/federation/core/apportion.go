@@ -1,8 +1,6 @@
 package core
 
 import (
-	"cmp"
-	"container/heap"
 	"math/big"
 	"math/bits"
 	"strings"
@@ -23,44 +21,55 @@ func Apportion(seats int64, shares []Share, descending bool) {
 		return
 	}
 	seats -= headStart(seats, shares)
-	order := &queue{shares: make([]*Share, len(shares)), descending: descending}
+	q := queue{shares: make([]*Share, len(shares)), descending: descending}
 	for i := range shares {
-		order.shares[i] = &shares[i]
+		q.shares[i] = &shares[i]
 	}
-	heap.Init(order)
+	for i := len(shares)/2 - 1; i >= 0; i-- {
+		q.sink(i)
+	}
 	for ; seats > 0; seats-- {
-		order.shares[0].Seats++
-		heap.Fix(order, 0)
+		q.shares[0].Seats++
+		q.sink(0)
 	}
 }
 
-// queue has the share first that the next seat goes to.
+// queue is a binary heap that has the share first that the next seat goes to. A seat only moves its share back, so sinking is
+// all that is needed; container/heap would call it through an interface.
 type queue struct {
 	shares     []*Share
 	descending bool
 }
 
-// Len implements heap.Interface.
-func (q *queue) Len() int { return len(q.shares) }
-
-// Less implements heap.Interface.
-func (q *queue) Less(i, j int) bool { return comesBefore(q.shares[i], q.shares[j], q.descending) }
-
-// Swap implements heap.Interface.
-func (q *queue) Swap(i, j int) { q.shares[i], q.shares[j] = q.shares[j], q.shares[i] }
-
-// Push implements heap.Interface; shares are only reordered.
-func (q *queue) Push(any) {}
-
-// Pop implements heap.Interface; shares are only reordered.
-func (q *queue) Pop() any { return nil }
+// sink moves the share at i behind those that come before it.
+func (q *queue) sink(i int) {
+	for {
+		first := 2*i + 1
+		if first >= len(q.shares) {
+			return
+		}
+		if second := first + 1; second < len(q.shares) && comesBefore(q.shares[second], q.shares[first], q.descending) {
+			first = second
+		}
+		if !comesBefore(q.shares[first], q.shares[i], q.descending) {
+			return
+		}
+		q.shares[i], q.shares[first] = q.shares[first], q.shares[i]
+		i = first
+	}
+}
 
 // comesBefore compares the quotients exactly, by multiplying out.
 func comesBefore(a, b *Share, descending bool) bool {
 	aHi, aLo := bits.Mul64(uint64(a.Weight), uint64(2*b.Seats+1))
 	bHi, bLo := bits.Mul64(uint64(b.Weight), uint64(2*a.Seats+1))
-	if order := cmp.Or(cmp.Compare(bHi, aHi), cmp.Compare(bLo, aLo), cmp.Compare(a.Seats, b.Seats)); order != 0 {
-		return order < 0
+	switch {
+	case aHi != bHi:
+		return aHi > bHi
+	case aLo != bLo:
+		return aLo > bLo
+	case a.Seats != b.Seats:
+		return a.Seats < b.Seats
 	}
 	return (strings.Compare(a.Cluster, b.Cluster) < 0) != descending
 }
@@ -70,14 +79,39 @@ func comesBefore(a, b *Share, descending bool) bool {
 // hence all of these are given; one per share is held back for the exact comparison. Returns how many it gave.
 func headStart(seats int64, shares []Share) int64 {
 	n := int64(len(shares))
-	total := new(big.Int)
+	var total uint64
 	for _, s := range shares {
 		if s.Seats != 0 {
 			return 0
 		}
+		sum, carry := bits.Add64(total, uint64(s.Weight), 0)
+		if carry != 0 {
+			return headStartBig(seats, shares)
+		}
+		total = sum
+	}
+	if seats <= n || total == 0 {
+		return 0
+	}
+	var given int64
+	for i := range shares {
+		// A weight is at most the total, so the quotient is at most 2·seats−n.
+		hi, lo := bits.Mul64(uint64(shares[i].Weight), uint64(2*seats-n))
+		quotient, _ := bits.Div64(hi, lo, total)
+		shares[i].Seats = max(0, int64((quotient+1)/2)-1)
+		given += shares[i].Seats
+	}
+	return given
+}
+
+// headStartBig is headStart for weights whose sum needs more than 64 bits.
+func headStartBig(seats int64, shares []Share) int64 {
+	n := int64(len(shares))
+	total := new(big.Int)
+	for _, s := range shares {
 		total.Add(total, big.NewInt(s.Weight))
 	}
-	if seats <= n || total.Sign() == 0 {
+	if seats <= n {
 		return 0
 	}
 	var given int64

@@ -67,12 +67,9 @@ func keep(selected []candidate) []Target {
 
 // divide apportions replicas by weight; with add, on top of what clusters have.
 func divide(replicas int64, selected []candidate, weight func(candidate) int64, add bool, b Binding) ([]Target, *Failure) {
-	used := slices.Clone(selected)
-	slices.SortFunc(used, func(x, y candidate) int {
-		return cmp.Or(cmp.Compare(weight(y), weight(x)), strings.Compare(x.Name, y.Name))
-	})
+	used, unused := selected, []candidate(nil)
 	if b.Placement.Strategy == Aggregated {
-		used = fewest(used, replicas, weight)
+		used, unused = fewest(selected, replicas, weight)
 	}
 	var room int64
 	shares := make([]Share, len(used))
@@ -86,36 +83,32 @@ func divide(replicas int64, selected []candidate, weight func(candidate) int64, 
 	Apportion(replicas, shares, namesDescending(b.UID))
 	targets := toTargets(shares)
 	if add {
-		targets = merge(targets, selected)
+		for i, c := range used {
+			targets[i].Replicas += int32(c.previous)
+		}
+		targets = append(targets, keep(unused)...)
 	}
 	return targets, nil
 }
 
-// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already.
-func fewest(sorted []candidate, replicas int64, weight func(candidate) int64) []candidate {
-	slices.SortStableFunc(sorted, func(a, b candidate) int {
-		return cmp.Compare(boolToInt(b.previous > 0), boolToInt(a.previous > 0))
+// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already, then with
+// the heaviest. The others are returned too.
+func fewest(selected []candidate, replicas int64, weight func(candidate) int64) (used, unused []candidate) {
+	sorted := slices.Clone(selected)
+	slices.SortFunc(sorted, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(boolToInt(b.previous > 0), boolToInt(a.previous > 0)),
+			cmp.Compare(weight(b), weight(a)),
+			strings.Compare(a.Name, b.Name))
 	})
 	var sum int64
 	for i, c := range sorted {
 		sum += weight(c)
 		if sum >= replicas {
-			return sorted[:i+1]
+			return sorted[:i+1], sorted[i+1:]
 		}
 	}
-	return sorted
-}
-
-func merge(added []Target, selected []candidate) []Target {
-	more := map[string]int32{}
-	for _, t := range added {
-		more[t.Cluster] = t.Replicas
-	}
-	targets := keep(selected)
-	for i := range targets {
-		targets[i].Replicas += more[targets[i].Cluster]
-	}
-	return targets
+	return sorted, nil
 }
 
 func toTargets(shares []Share) []Target {

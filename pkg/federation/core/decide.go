@@ -71,7 +71,7 @@ func place(s Snapshot, b Binding, term Term, why reasons) ([]Target, *Failure) {
 
 // dropEmpty removes clusters whose share is nothing, unless nothing is what the object wants.
 func dropEmpty(targets []Target, b Binding, why reasons) []Target {
-	var kept []Target
+	kept := make([]Target, 0, len(targets))
 	for _, t := range targets {
 		if b.Workload && b.Replicas > 0 && t.Replicas == 0 {
 			why.add(t.Cluster, NoReplicaAllotted, "its share of "+strconv.Itoa(int(b.Replicas))+" replicas is 0")

@@ -55,12 +55,16 @@ func newCandidate(c *Cluster, b Binding, weight int64) candidate {
 }
 
 func compareCandidates(a, b candidate) int {
-	return cmp.Or(
-		cmp.Compare(b.score, a.score),
-		cmp.Compare(b.weight, a.weight),
-		cmp.Compare(b.available(), a.available()),
-		strings.Compare(a.Name, b.Name),
-	)
+	// cmp.Or would compare the names of every pair.
+	switch {
+	case a.score != b.score:
+		return cmp.Compare(b.score, a.score)
+	case a.weight != b.weight:
+		return cmp.Compare(b.weight, a.weight)
+	case a.available() != b.available():
+		return cmp.Compare(b.available(), a.available())
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // staticWeights are parallel to the clusters. When no entry matches any of them, all weigh the same.
