@@ -276,8 +276,8 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 			{Name: "client", ContainerPort: ClientPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 		},
-		Resources:                component.Requests("10m", "60Mi"),
-		SecurityContext:          component.HardenedContainer(),
+		Resources:       component.Requests("10m", "60Mi"),
+		SecurityContext: component.HardenedContainer(),
 		// A start may take as long as a backup takes to restore; afterwards probes are rare, they cost idle CPU.
 		StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 3600),
 		ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 5, 2),
