@@ -1,0 +1,220 @@
+package encryption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+var start = time.Unix(1_800_000_000, 500)
+
+func TestConfiguration(t *testing.T) {
+	key := func(name string) *corev1.Secret {
+		return &corev1.Secret{Data: map[string][]byte{"name": []byte(name), "key": []byte("c2VjcmV0")}}
+	}
+	both := Keys{Current: key("new"), Old: key("old")}
+	for _, test := range []struct {
+		name     string
+		provider Provider
+		stage    Stage
+		keys     Keys
+		want     string
+	}{
+		{"never rotated", Secretbox, "", Keys{Current: key("new")}, "secretbox new, identity"},
+		{"an old key that is still kept", AESCBC, "", both, "aescbc new old, identity"},
+		{"preparing", Secretbox, Preparing, both, "secretbox old new, identity"},
+		{"preparing without a key before", Secretbox, Preparing, Keys{Current: key("new")}, "identity, secretbox new"},
+		{"rewriting", Secretbox, Rewriting, both, "secretbox new old, identity"},
+		{"completing", AESCBC, Completing, Keys{Current: key("new")}, "aescbc new, identity"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			config := Configuration(test.provider, []string{"secrets"}, test.stage, test.keys)
+			if got := describe(config.Resources[0].Providers); got != test.want {
+				t.Errorf("providers = %s, want %s", got, test.want)
+			}
+			if !slices.Equal(config.Resources[0].Resources, []string{"secrets"}) {
+				t.Errorf("resources = %v", config.Resources[0].Resources)
+			}
+		})
+	}
+}
+
+func describe(list []apiserverv1.ProviderConfiguration) string {
+	var words []string
+	for _, provider := range list {
+		word, keys := "identity", []apiserverv1.Key(nil)
+		switch {
+		case provider.Secretbox != nil:
+			word, keys = "secretbox", provider.Secretbox.Keys
+		case provider.AESCBC != nil:
+			word, keys = "aescbc", provider.AESCBC.Keys
+		}
+		for _, key := range keys {
+			word += " " + key.Name
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// garden is a garden as a rotation sees it: a record, two servers and one object.
+type garden struct {
+	t      *testing.T
+	record Record
+	// deployed are the stages that the servers run with; one is rolled out after the other.
+	deployed [2]Stage
+	// writtenWith is the key of the object.
+	writtenWith string
+	dropped     bool
+	// steps are counted down to a failure.
+	steps int
+	log   []string
+}
+
+var errStopped = errors.New("stopped")
+
+func (g *garden) step(what string, do func()) error {
+	if g.steps == 0 {
+		return errStopped
+	}
+	g.steps--
+	g.log = append(g.log, what)
+	do()
+	g.check()
+	return nil
+}
+
+func (g *garden) rotation() Rotation {
+	return Rotation{
+		Load: func(context.Context) (Record, error) { return g.record, nil },
+		Save: func(_ context.Context, record Record) error {
+			return g.step("save "+string(record.Stage), func() { g.record = record })
+		},
+		Deploy: func(_ context.Context, record Record) error {
+			for i := range g.deployed {
+				if err := g.step(fmt.Sprintf("deploy %s %d", record.Stage, i), func() { g.deployed[i] = record.Stage }); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Rewrite: func(context.Context) error { return g.step("rewrite", func() { g.writtenWith = "new" }) },
+		Drop:    func(context.Context) error { return g.step("drop", func() { g.dropped = true }) },
+		Clock:   testingclock.NewFakePassiveClock(start),
+	}
+}
+
+// reads tells which keys a server of a stage reads with.
+func reads(stage Stage) []string {
+	switch stage {
+	case "":
+		return []string{"old"}
+	case Completing, Completed:
+		return []string{"new"}
+	}
+	return []string{"old", "new"}
+}
+
+func writes(stage Stage) string {
+	if stage == "" || stage == Preparing {
+		return "old"
+	}
+	return "new"
+}
+
+// check makes sure that each server reads what is stored, and what the other may be writing.
+func (g *garden) check() {
+	g.t.Helper()
+	for _, reader := range g.deployed {
+		for _, key := range []string{g.writtenWith, writes(g.deployed[0]), writes(g.deployed[1])} {
+			if !slices.Contains(reads(reader), key) {
+				g.t.Fatalf("a server of stage %q cannot read what key %q wrote, after %v", reader, key, g.log)
+			}
+		}
+	}
+	if g.dropped && g.writtenWith == "old" {
+		g.t.Fatalf("the old key is gone and still needed, after %v", g.log)
+	}
+}
+
+// A rotation that is stopped after any of its steps goes on from there, and no server meets a key that it does not know.
+func TestRotationGoesOn(t *testing.T) {
+	const allSteps = 12
+	for stop := range allSteps + 1 {
+		g := &garden{t: t, writtenWith: "old", steps: stop}
+		if err := g.rotation().Run(t.Context()); (stop < allSteps) != errors.Is(err, errStopped) {
+			t.Fatalf("stopped after %d steps: error %v", stop, err)
+		}
+		initiated := g.record.Initiated
+		g.steps = allSteps
+		if g.record.Stage != Completed {
+			if err := g.rotation().Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if g.writtenWith != "new" || !g.dropped || g.record.Stage != Completed {
+			t.Errorf("stopped after %d steps it ended with %+v", stop, g.record)
+		}
+		if stop > 0 && !g.record.Initiated.Equal(initiated) {
+			t.Errorf("stopped after %d steps it began anew", stop)
+		}
+	}
+}
+
+func TestRotationRefusesAnUnknownStage(t *testing.T) {
+	g := &garden{t: t, record: Record{Stage: "Elsewhere"}, steps: 10}
+	if err := g.rotation().Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"Elsewhere"`) {
+		t.Errorf("error = %v, want one that names the stage", err)
+	}
+}
+
+// The keys of each stage, as the secrets manager keeps them.
+func TestGenerateKeys(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	clock := testingclock.NewFakePassiveClock(start)
+	keys := func(record Record) Keys {
+		manager, err := secrets.New(t.Context(), c, "garden", secrets.Options{RotationInitiation: record.Initiations("key"), Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := GenerateKeys(t.Context(), manager, "key", record.Stage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record.Stage == Completed {
+			if err := manager.Cleanup(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return found
+	}
+	first := keys(Record{})
+	if first.Old != nil {
+		t.Error("there is an old key before any rotation")
+	}
+	clock.SetTime(start.Add(time.Hour))
+	record := Record{Initiated: clock.Now().Truncate(time.Second), Stage: Preparing}
+	during := keys(record)
+	if during.Old == nil || during.Old.Name != first.Current.Name || during.Current.Name == first.Current.Name {
+		t.Errorf("in the rotation the keys are %v", during)
+	}
+	record.Stage = Completed
+	if after := keys(record); after.Old != nil || after.Current.Name != during.Current.Name {
+		t.Errorf("after the rotation the keys are %v", after)
+	}
+	list := &corev1.SecretList{}
+	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 1 {
+		t.Errorf("%d Secrets are left, error %v; want the new key only", len(list.Items), err)
+	}
+}
