@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"strconv"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -26,9 +29,13 @@ func backupBuckets() Served {
 			"spec.shootRef.name":      func(b bucket) string { return refName(b.Spec.ShootRef) },
 			"spec.shootRef.namespace": func(b bucket) string { return refNamespace(b.Spec.ShootRef) },
 		},
-		Index:          "spec.seedName",
-		Validate:       corev1beta1.ValidateBackupBucket,
-		ValidateUpdate: corev1beta1.ValidateBackupBucketUpdate,
+		Index: "spec.seedName",
+		NeedsNewGeneration: func(b, old bucket) bool {
+			return takeReconcile(b) || !apiequality.Semantic.DeepEqual(b.Spec, old.Spec)
+		},
+		Validate:             corev1beta1.ValidateBackupBucket,
+		ValidateUpdate:       corev1beta1.ValidateBackupBucketUpdate,
+		ValidateStatusUpdate: corev1beta1.ValidateBackupBucketStatusUpdate,
 	}
 }
 
@@ -52,10 +59,20 @@ func backupEntries() Served {
 			"spec.shootRef.name":      func(e entry) string { return refName(e.Spec.ShootRef) },
 			"spec.shootRef.namespace": func(e entry) string { return refNamespace(e.Spec.ShootRef) },
 		},
-		Index:          "spec.seedName",
-		Validate:       corev1beta1.ValidateBackupEntry,
-		ValidateUpdate: corev1beta1.ValidateBackupEntryUpdate,
+		Index: "spec.seedName",
+		NeedsNewGeneration: func(e, old entry) bool {
+			return takeReconcile(e) || !apiequality.Semantic.DeepEqual(e.Spec, old.Spec) || isForced(e) && !isForced(old)
+		},
+		Validate:             corev1beta1.ValidateBackupEntry,
+		ValidateUpdate:       corev1beta1.ValidateBackupEntryUpdate,
+		ValidateStatusUpdate: corev1beta1.ValidateBackupEntryStatusUpdate,
 	}
+}
+
+// isForced tells whether a BackupEntry is to go without its grace period.
+func isForced(entry *corev1beta1.BackupEntry) bool {
+	forced, err := strconv.ParseBool(entry.Annotations[corev1beta1.BackupEntryForceDeletion])
+	return err == nil && forced
 }
 
 // operationColumns print an operation's state and progress in two columns.

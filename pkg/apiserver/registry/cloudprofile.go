@@ -20,6 +20,7 @@ func cloudProfiles() Served {
 		},
 		Validate:       corev1beta1.ValidateCloudProfile,
 		ValidateUpdate: corev1beta1.ValidateCloudProfileUpdate,
+		Warnings:       corev1beta1.CloudProfileWarnings,
 	}
 }
 
@@ -38,5 +39,6 @@ func namespacedCloudProfiles() Served {
 		},
 		Validate:       corev1beta1.ValidateNamespacedCloudProfile,
 		ValidateUpdate: corev1beta1.ValidateNamespacedCloudProfileUpdate,
+		Warnings:       corev1beta1.NamespacedCloudProfileWarnings,
 	}
 }

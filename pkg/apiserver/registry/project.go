@@ -41,8 +41,9 @@ func projects() Served {
 		Fields: map[string]func(*corev1beta1.Project) string{
 			"spec.namespace": func(p *corev1beta1.Project) string { return ptr.Deref(p.Spec.Namespace, "") },
 		},
-		Index:          "spec.namespace",
-		Validate:       corev1beta1.ValidateProject,
-		ValidateUpdate: corev1beta1.ValidateProjectUpdate,
+		Index:                "spec.namespace",
+		Validate:             corev1beta1.ValidateProject,
+		ValidateUpdate:       corev1beta1.ValidateProjectUpdate,
+		ValidateStatusUpdate: corev1beta1.ValidateProjectStatusUpdate,
 	}
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -27,8 +28,21 @@ func seeds() Served {
 			}},
 			{Name: "K8S Version", Description: "The Kubernetes version of the seed.", Cell: func(s *corev1beta1.Seed) any { return orElse(s.Status.KubernetesVersion, unknown) }},
 		},
+		NeedsNewGeneration: func(seed, old *corev1beta1.Seed) bool {
+			return takeReconcile(seed) || !apiequality.Semantic.DeepEqual(seed.Spec, old.Spec)
+		},
 		Validate:             corev1beta1.ValidateSeed,
 		ValidateUpdate:       corev1beta1.ValidateSeedUpdate,
 		ValidateStatusUpdate: corev1beta1.ValidateSeedStatusUpdate,
 	}
+}
+
+// takeReconcile removes the request to reconcile an object, which the new generation carries out, and tells whether it was there.
+func takeReconcile(object Object) bool {
+	annotations := object.GetAnnotations()
+	if annotations[corev1beta1.GardenerOperation] != corev1beta1.GardenerOperationReconcile {
+		return false
+	}
+	delete(annotations, corev1beta1.GardenerOperation)
+	return true
 }

@@ -3,7 +3,9 @@ package registry
 import (
 	"context"
 	"strings"
+	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -28,13 +30,15 @@ func shoots() Served {
 			"spec.cloudProfile.kind": func(s *corev1beta1.Shoot) string { return profileReference(s).Kind },
 		},
 		Index:                  "spec.seedName",
+		PrepareForCreate:       func(_ context.Context, shoot *corev1beta1.Shoot) { prepareShoot(shoot) },
 		PrepareForUpdate:       func(_ context.Context, shoot, _ *corev1beta1.Shoot) { prepareShoot(shoot) },
 		PrepareForStatusUpdate: prepareShootStatus,
 		NeedsNewGeneration:     shootNeedsNewGeneration,
 		Canonicalize:           canonicalizeShoot,
-		Validate:               corev1beta1.ValidateShoot,
+		Validate:               corev1beta1.ValidateNewShoot,
 		ValidateUpdate:         corev1beta1.ValidateShootUpdate,
 		ValidateStatusUpdate:   corev1beta1.ValidateShootStatusUpdate,
+		Warnings:               func(shoot *corev1beta1.Shoot) []string { return corev1beta1.ShootWarnings(shoot, time.Now()) },
 		Subresources: map[string]Subresource[*corev1beta1.Shoot]{
 			"binding": {Restrict: restrictToBinding, Validate: corev1beta1.ValidateShootBindingUpdate},
 		},
@@ -88,12 +92,24 @@ func cloudProfileCell(shoot *corev1beta1.Shoot) any {
 	return reference.Name
 }
 
-// prepareShoot tidies the requested operations.
+// prepareShoot tidies the requested operations and keeps deprecated fields equal to what replaces them.
 func prepareShoot(shoot *corev1beta1.Shoot) {
 	for _, annotation := range []string{corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation} {
 		if value, ok := shoot.Annotations[annotation]; ok {
-			shoot.Annotations[annotation] = strings.Join(operations(value), ";")
+			shoot.Annotations[annotation] = strings.Join(corev1beta1.SplitOperations(value), ";")
 		}
+	}
+	if shoot.Spec.DNS != nil {
+		for i := range shoot.Spec.DNS.Providers {
+			completeCredentialsRef(&shoot.Spec.DNS.Providers[i])
+		}
+	}
+}
+
+// completeCredentialsRef sets the reference that replaces the name of a Secret.
+func completeCredentialsRef(provider *corev1beta1.DNSProvider) {
+	if provider.SecretName != nil && provider.CredentialsRef == nil {
+		provider.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: *provider.SecretName}
 	}
 }
 
@@ -140,16 +156,20 @@ func settleNetworks(spec *corev1beta1.ShootSpec, wanted *corev1beta1.Networking)
 	}
 }
 
-// canonicalizeShoot keeps labels that follow from the shoot.
+// canonicalizeShoot drops deprecated settings that do nothing, and keeps labels that follow from the shoot.
 func canonicalizeShoot(shoot *corev1beta1.Shoot) {
+	dropIdleSettings(&shoot.Spec)
 	wanted := map[string]bool{}
 	for _, seed := range []*string{shoot.Spec.SeedName, shoot.Status.SeedName} {
 		if seed != nil && *seed != "" {
 			wanted[corev1beta1.LabelPrefixSeedName+*seed] = true
 		}
 	}
+	if corev1beta1.IsSelfHosted(shoot) {
+		wanted[corev1beta1.LabelShootSelfHosted] = true
+	}
 	for label := range shoot.Labels {
-		if strings.HasPrefix(label, corev1beta1.LabelPrefixSeedName) && !wanted[label] {
+		if (strings.HasPrefix(label, corev1beta1.LabelPrefixSeedName) || label == corev1beta1.LabelShootSelfHosted) && !wanted[label] {
 			delete(shoot.Labels, label)
 		}
 	}
@@ -158,5 +178,18 @@ func canonicalizeShoot(shoot *corev1beta1.Shoot) {
 	}
 	for label := range wanted {
 		shoot.Labels[label] = "true"
+	}
+}
+
+// dropIdleSettings drops what older clients write although it changes nothing.
+func dropIdleSettings(spec *corev1beta1.ShootSpec) {
+	if autoscaler := spec.Kubernetes.ClusterAutoscaler; autoscaler != nil {
+		autoscaler.MaxEmptyBulkDelete = nil // maxScaleDownParallelism has its value
+	}
+	if apiServer := spec.Kubernetes.KubeAPIServer; apiServer != nil && apiServer.EnableAnonymousAuthentication != nil && !*apiServer.EnableAnonymousAuthentication {
+		apiServer.EnableAnonymousAuthentication = nil
+	}
+	if addons := spec.Addons; addons != nil && addons.NginxIngress == nil && (addons.KubernetesDashboard == nil || !addons.KubernetesDashboard.Enabled) {
+		spec.Addons = nil
 	}
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,14 +80,14 @@ func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.Error
 	if s.kind.Validate == nil {
 		return nil
 	}
-	return s.kind.Validate(obj.(T))
+	return firstOf(s.kind.Validate(obj.(T)))
 }
 
 func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	if s.kind.ValidateUpdate == nil {
 		return nil
 	}
-	return s.kind.ValidateUpdate(obj.(T), old.(T))
+	return firstOf(s.kind.ValidateUpdate(obj.(T), old.(T)))
 }
 
 func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
@@ -120,6 +121,17 @@ func (k *Kind[T]) fields(names ...string) map[fieldpath.APIVersion]*fieldpath.Se
 	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(k.Version.String()): set}
 }
 
+// maxErrors is the most errors that an answer lists: nobody reads more, and writing a hundred thousand down takes long.
+const maxErrors = 100
+
+func firstOf(errs field.ErrorList) field.ErrorList {
+	if len(errs) <= maxErrors {
+		return errs
+	}
+	more := fmt.Errorf("and %d more errors; correct these first", len(errs)-maxErrors)
+	return append(errs[:maxErrors:maxErrors], field.InternalError(nil, more))
+}
+
 // statusStrategy accepts changes of the status and of metadata only.
 type statusStrategy[T Object] struct{ strategy[T] }
 
@@ -136,7 +148,7 @@ func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Ob
 	if s.kind.ValidateStatusUpdate == nil {
 		return nil
 	}
-	return s.kind.ValidateStatusUpdate(obj.(T), old.(T))
+	return firstOf(s.kind.ValidateStatusUpdate(obj.(T), old.(T)))
 }
 
 func (s statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
@@ -163,7 +175,7 @@ func (s subresourceStrategy[T]) ValidateUpdate(_ context.Context, obj, old runti
 	if s.subresource.Validate == nil {
 		return nil
 	}
-	return s.subresource.Validate(obj.(T), old.(T))
+	return firstOf(s.subresource.Validate(obj.(T), old.(T)))
 }
 
 func call[T any](f func(T), argument T) {

@@ -3,14 +3,23 @@ package v1beta1
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// capabilityArchitecture is the capability that every profile with capabilities has to define.
-const capabilityArchitecture = "architecture"
+const (
+	// capabilityArchitecture is the capability that every profile with capabilities has to define.
+	capabilityArchitecture = "architecture"
+	// reservedCapabilityPrefix begins names of capabilities that are not for profiles to define.
+	reservedCapabilityPrefix = "gardener"
+	// maxConstraintLength is the most characters of a version constraint; parsing takes long for longer ones.
+	maxConstraintLength = 256
+)
 
 var (
 	architectures   = []string{"amd64", "arm64"}
@@ -56,6 +65,8 @@ func ValidateCloudProfileSpec(spec *CloudProfileSpec, path *field.Path) field.Er
 	errs = append(errs, validateSeedSelector(spec.SeedSelector, path.Child("seedSelector"))...)
 	errs = append(errs, validateLimits(spec.Limits, path.Child("limits"))...)
 	errs = append(errs, validateBastion(spec, path.Child("bastion"))...)
+	errs = append(errs, validateCertificates(spec.CABundle, path.Child("caBundle"))...)
+	errs = append(errs, validateCapabilitiesInUse(spec, path)...)
 	return append(errs, validateCapabilityDefinitions(spec.MachineCapabilities, path.Child("machineCapabilities"))...)
 }
 
@@ -105,8 +116,16 @@ func validateNewestStays(versions []ExpirableVersion, path *field.Path) field.Er
 			newest = i
 		}
 	}
-	if newest >= 0 && versions[newest].ExpirationDate != nil {
-		return field.ErrorList{field.Forbidden(path.Index(newest).Child("expirationDate"), "the newest version cannot expire; add a newer one first")}
+	if newest < 0 {
+		return nil
+	}
+	const why = "the newest version cannot expire; add a newer one first"
+	if versions[newest].ExpirationDate != nil {
+		return field.ErrorList{field.Forbidden(path.Index(newest).Child("expirationDate"), why)}
+	}
+	expires := func(stage LifecycleStage) bool { return stage.Classification == ClassificationExpired }
+	if i := slices.IndexFunc(versions[newest].Lifecycle, expires); i >= 0 {
+		return field.ErrorList{field.Forbidden(path.Index(newest).Child("lifecycle").Index(i), why)}
 	}
 	return nil
 }
@@ -158,13 +177,33 @@ func validateMachineImageVersions(versions []MachineImageVersion, path *field.Pa
 		for j := range version.CRI {
 			errs = append(errs, validateCRI(&version.CRI[j], at.Child("cri").Index(j))...)
 		}
-		if constraint := version.KubeletVersionConstraint; constraint != nil {
-			if _, err := semver.NewConstraint(*constraint); err != nil {
-				errs = append(errs, field.Invalid(at.Child("kubeletVersionConstraint"), *constraint, `must be a constraint such as ">= 1.34"`))
-			}
-		}
+		errs = append(errs, validateVersionConstraint(version.KubeletVersionConstraint, at.Child("kubeletVersionConstraint"))...)
+		errs = append(errs, validateInPlaceUpdates(version.InPlaceUpdates, at.Child("inPlaceUpdates"))...)
 	}
 	return errs
+}
+
+func validateVersionConstraint(constraint *string, path *field.Path) field.ErrorList {
+	if constraint == nil {
+		return nil
+	}
+	if len(*constraint) > maxConstraintLength {
+		return field.ErrorList{field.TooLong(path, *constraint, maxConstraintLength)}
+	}
+	if _, err := semver.NewConstraint(*constraint); err != nil {
+		return field.ErrorList{field.Invalid(path, *constraint, `must be a constraint such as ">= 1.34"`)}
+	}
+	return nil
+}
+
+func validateInPlaceUpdates(updates *InPlaceUpdates, path *field.Path) field.ErrorList {
+	if updates == nil || updates.MinVersionForUpdate == nil {
+		return nil
+	}
+	if _, err := semver.NewVersion(*updates.MinVersionForUpdate); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("minVersionForUpdate"), *updates.MinVersionForUpdate, "must be a semantic version such as 12.5.0")}
+	}
+	return nil
 }
 
 // validateImageVersion checks the life of an image version. Versions of images are less strict than those of Kubernetes: images
@@ -213,8 +252,13 @@ func validateMachineType(machine *MachineType, path *field.Path) field.ErrorList
 	if machine.Architecture != nil {
 		errs = append(errs, validateSupported(*machine.Architecture, architectures, path.Child("architecture"))...)
 	}
+	if settings := machine.MachineControllerManager; settings != nil {
+		errs = append(errs, validatePositive(settings.MachineCreationTimeout, path.Child("machineControllerManager", "machineCreationTimeout"))...)
+	}
 	if storage := machine.Storage; storage != nil {
 		at := path.Child("storage")
+		errs = append(errs, validateOptionalQuantity(storage.StorageSize, at.Child("size"))...)
+		errs = append(errs, validateOptionalQuantity(storage.MinSize, at.Child("minSize"))...)
 		errs = append(errs, validateRequired(storage.Class, at.Child("class"), "such as standard or premium")...)
 		errs = append(errs, validateRequired(storage.Type, at.Child("type"), "name the type of the storage")...)
 		if (storage.StorageSize == nil) == (storage.MinSize == nil) {
@@ -236,6 +280,7 @@ func validateVolumeTypes(types []VolumeType, path *field.Path) field.ErrorList {
 	for i := range types {
 		errs = append(errs, validateRequired(types[i].Name, path.Index(i).Child("name"), "name the volume type")...)
 		errs = append(errs, validateRequired(types[i].Class, path.Index(i).Child("class"), "such as standard or premium")...)
+		errs = append(errs, validateOptionalQuantity(types[i].MinSize, path.Index(i).Child("minSize"))...)
 	}
 	return errs
 }
@@ -252,7 +297,10 @@ func validateRegions(regions []Region, path *field.Path) field.ErrorList {
 		errs = append(errs, validateUnique(region.Zones, func(z AvailabilityZone) string { return z.Name }, zones)...)
 		for j, zone := range region.Zones {
 			errs = append(errs, validateRequired(zone.Name, zones(j), "name the zone")...)
+			errs = append(errs, validateUniqueStrings(zone.UnavailableMachineTypes, at.Child("zones").Index(j).Child("unavailableMachineTypes"))...)
+			errs = append(errs, validateUniqueStrings(zone.UnavailableVolumeTypes, at.Child("zones").Index(j).Child("unavailableVolumeTypes"))...)
 		}
+		errs = append(errs, metav1validation.ValidateLabels(region.Labels, at.Child("labels"))...)
 		var restrictions []string
 		for _, restriction := range region.AccessRestrictions {
 			restrictions = append(restrictions, restriction.Name)
@@ -273,12 +321,62 @@ func validateBastion(spec *CloudProfileSpec, path *field.Path) field.ErrorList {
 	if spec.Bastion == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	if image := spec.Bastion.MachineImage; image != nil && spec.machineImage(image.Name) == nil {
-		errs = append(errs, field.NotSupported(path.Child("machineImage", "name"), image.Name, namesOf(spec.MachineImages, func(i MachineImage) string { return i.Name })))
+	if spec.Bastion.MachineImage == nil && spec.Bastion.MachineType == nil {
+		return field.ErrorList{field.Required(path, "name a machineImage or a machineType, or leave bastion out")}
 	}
+	errs := validateBastionImage(spec, path.Child("machineImage"))
 	if machine := spec.Bastion.MachineType; machine != nil && spec.machineType(machine.Name) == nil {
 		errs = append(errs, field.NotSupported(path.Child("machineType", "name"), machine.Name, namesOf(spec.MachineTypes, func(t MachineType) string { return t.Name })))
+	}
+	return errs
+}
+
+func validateBastionImage(spec *CloudProfileSpec, path *field.Path) field.ErrorList {
+	wanted := spec.Bastion.MachineImage
+	if wanted == nil {
+		return nil
+	}
+	image := spec.machineImage(wanted.Name)
+	if image == nil {
+		return field.ErrorList{field.NotSupported(path.Child("name"), wanted.Name, namesOf(spec.MachineImages, func(i MachineImage) string { return i.Name }))}
+	}
+	return validateOptionalSupported(wanted.Version, namesOf(image.Versions, func(v MachineImageVersion) string { return v.Version }), path.Child("version"))
+}
+
+// validateCapabilitiesInUse checks that machine types and images have only capabilities that the profile defines.
+func validateCapabilitiesInUse(spec *CloudProfileSpec, path *field.Path) field.ErrorList {
+	defined := make(map[string]sets.Set[string], len(spec.MachineCapabilities))
+	for _, definition := range spec.MachineCapabilities {
+		defined[definition.Name] = sets.New(definition.Values...)
+	}
+	var errs field.ErrorList
+	for i, machine := range spec.MachineTypes {
+		errs = append(errs, validateCapabilities(machine.Capabilities, defined, path.Child("machineTypes").Index(i).Child("capabilities"))...)
+	}
+	for i, image := range spec.MachineImages {
+		for j, version := range image.Versions {
+			at := path.Child("machineImages").Index(i).Child("versions").Index(j).Child("capabilityFlavors")
+			for k, flavor := range version.CapabilityFlavors {
+				errs = append(errs, validateCapabilities(Capabilities(flavor), defined, at.Index(k))...)
+			}
+		}
+	}
+	return errs
+}
+
+func validateCapabilities(capabilities Capabilities, defined map[string]sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sortedKeys(capabilities) {
+		values, ok := defined[name]
+		if !ok {
+			errs = append(errs, field.Invalid(path.Key(name), name, "must be defined in spec.machineCapabilities"))
+			continue
+		}
+		for i, value := range capabilities[name] {
+			if !values.Has(value) {
+				errs = append(errs, field.Invalid(path.Key(name).Index(i), value, "must be one of the values that spec.machineCapabilities defines"))
+			}
+		}
 	}
 	return errs
 }
@@ -292,8 +390,23 @@ func validateCapabilityDefinitions(definitions []CapabilityDefinition, path *fie
 		errs = append(errs, field.Required(path, "capability "+capabilityArchitecture+" has to be defined"))
 	}
 	for i, definition := range definitions {
-		if len(definition.Values) == 0 {
-			errs = append(errs, field.Required(path.Index(i).Child("values"), "give at least one value"))
+		errs = append(errs, validateCapabilityDefinition(definition, path.Index(i))...)
+	}
+	return errs
+}
+
+func validateCapabilityDefinition(definition CapabilityDefinition, path *field.Path) field.ErrorList {
+	errs := validateRequired(definition.Name, path.Child("name"), "name the capability")
+	if strings.HasPrefix(definition.Name, reservedCapabilityPrefix) {
+		errs = append(errs, field.Invalid(path.Child("name"), definition.Name, "must not begin with "+reservedCapabilityPrefix+", which is reserved"))
+	}
+	if len(definition.Values) == 0 {
+		errs = append(errs, field.Required(path.Child("values"), "give at least one value"))
+	}
+	errs = append(errs, validateNames(definition.Values, path.Child("values"), "give a value")...)
+	if definition.Name == capabilityArchitecture {
+		for i, value := range definition.Values {
+			errs = append(errs, validateSupported(value, architectures, path.Child("values").Index(i))...)
 		}
 	}
 	return errs

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"fmt"
 	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -26,9 +27,8 @@ var (
 func ValidateControllerRegistration(registration *ControllerRegistration) field.ErrorList {
 	errs := validateMeta(&registration.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
 	spec, path := &registration.Spec, field.NewPath("spec")
-	type kindAndType struct{ kind, typ string }
 	resources := path.Child("resources")
-	errs = append(errs, validateUnique(spec.Resources, func(r ControllerResource) kindAndType { return kindAndType{r.Kind, r.Type} }, resources.Index)...)
+	errs = append(errs, validateUnique(spec.Resources, keyOf, resources.Index)...)
 	for i := range spec.Resources {
 		errs = append(errs, validateControllerResource(&spec.Resources[i], resources.Index(i))...)
 	}
@@ -41,15 +41,22 @@ func ValidateControllerRegistration(registration *ControllerRegistration) field.
 // ValidateControllerRegistrationUpdate checks a change of a ControllerRegistration.
 func ValidateControllerRegistrationUpdate(registration, old *ControllerRegistration) field.ErrorList {
 	errs := validateMetaUpdate(&registration.ObjectMeta, &old.ObjectMeta)
+	primary := map[kindAndType]bool{}
+	for _, resource := range old.Spec.Resources {
+		primary[keyOf(resource)] = isPrimary(resource)
+	}
 	for i, resource := range registration.Spec.Resources {
-		for _, before := range old.Spec.Resources {
-			if before.Kind == resource.Kind && before.Type == resource.Type && isPrimary(before) != isPrimary(resource) {
-				errs = append(errs, field.Invalid(field.NewPath("spec", "resources").Index(i).Child("primary"), isPrimary(resource), "cannot be changed"))
-			}
+		if before, ok := primary[keyOf(resource)]; ok && before != isPrimary(resource) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "resources").Index(i).Child("primary"), isPrimary(resource), fmt.Sprintf("cannot be changed; it was %t", before)))
 		}
 	}
 	return append(errs, ValidateControllerRegistration(registration)...)
 }
+
+// kindAndType is what tells the resources of a ControllerRegistration apart.
+type kindAndType struct{ kind, typ string }
+
+func keyOf(resource ControllerResource) kindAndType { return kindAndType{resource.Kind, resource.Type} }
 
 func isPrimary(resource ControllerResource) bool { return resource.Primary == nil || *resource.Primary }
 
@@ -58,14 +65,32 @@ func validateControllerResource(resource *ControllerResource, path *field.Path) 
 	errs = append(errs, validateRequired(resource.Type, path.Child("type"), "name the type, as Shoots and Seeds will")...)
 	errs = append(errs, validateClusterTypes(resource.AutoEnable, path.Child("autoEnable"))...)
 	errs = append(errs, validateClusterTypes(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
+	errs = append(errs, validatePositive(resource.ReconcileTimeout, path.Child("reconcileTimeout"))...)
 	if resource.Kind != extensionKind {
 		errs = append(errs, validateNoExtensionSettings(resource, path)...)
+	} else {
+		errs = append(errs, validateAutoEnable(resource, path.Child("autoEnable"))...)
 	}
 	if lifecycle := resource.Lifecycle; lifecycle != nil {
 		at := path.Child("lifecycle")
 		errs = append(errs, validateLifecycleStrategy(lifecycle.Reconcile, at.Child("reconcile"))...)
 		errs = append(errs, validateLifecycleStrategy(lifecycle.Delete, at.Child("delete"))...)
 		errs = append(errs, validateLifecycleStrategy(lifecycle.Migrate, at.Child("migrate"))...)
+	}
+	return errs
+}
+
+// validateAutoEnable: an extension can only be enabled where it can be used.
+func validateAutoEnable(resource *ControllerResource, path *field.Path) field.ErrorList {
+	compatible := resource.ClusterCompatibility
+	if len(compatible) == 0 {
+		compatible = []ClusterType{ClusterTypeShoot}
+	}
+	var errs field.ErrorList
+	for i, cluster := range resource.AutoEnable {
+		if slices.Contains(clusterTypes, cluster) && !slices.Contains(compatible, cluster) {
+			errs = append(errs, field.Invalid(path.Index(i), cluster, "must be in clusterCompatibility too"))
+		}
 	}
 	return errs
 }
@@ -138,6 +163,10 @@ func ValidateControllerInstallation(installation *ControllerInstallation) field.
 	if spec.SeedRef != nil {
 		errs = append(errs, validateRequired(spec.SeedRef.Name, path.Child("seedRef", "name"), "name the Seed")...)
 	}
+	if spec.ShootRef != nil {
+		errs = append(errs, validateRequired(spec.ShootRef.Name, path.Child("shootRef", "name"), "name the Shoot")...)
+		errs = append(errs, validateRequired(spec.ShootRef.Namespace, path.Child("shootRef", "namespace"), "name the namespace of the Shoot")...)
+	}
 	return errs
 }
 
@@ -149,8 +178,12 @@ func ValidateControllerInstallationUpdate(installation, old *ControllerInstallat
 		return append(errs, validateImmutable(installation.Spec, old.Spec, path)...)
 	}
 	errs = append(errs, validateImmutable(installation.Spec.RegistrationRef.Name, old.Spec.RegistrationRef.Name, path.Child("registrationRef", "name"))...)
-	if installation.Spec.SeedRef != nil && old.Spec.SeedRef != nil {
-		errs = append(errs, validateImmutable(installation.Spec.SeedRef.Name, old.Spec.SeedRef.Name, path.Child("seedRef", "name"))...)
+	if old.Spec.SeedRef != nil {
+		errs = append(errs, validateImmutable(deref(installation.Spec.SeedRef).Name, old.Spec.SeedRef.Name, path.Child("seedRef", "name"))...)
+	}
+	if old.Spec.ShootRef != nil {
+		before, after := deref(old.Spec.ShootRef), deref(installation.Spec.ShootRef)
+		errs = append(errs, validateImmutable(after.Namespace+"/"+after.Name, before.Namespace+"/"+before.Name, path.Child("shootRef"))...)
 	}
 	return append(errs, ValidateControllerInstallation(installation)...)
 }

@@ -23,6 +23,30 @@ func ValidateInternalSecret(secret *InternalSecret) field.ErrorList {
 	if size > corev1.MaxSecretSize {
 		errs = append(errs, field.Invalid(path, fmt.Sprintf("%d bytes", size), fmt.Sprintf("must have at most %d bytes", corev1.MaxSecretSize)))
 	}
+	return append(errs, validateSecretType(secret, path)...)
+}
+
+// secretKeys are the keys that Secrets of a type must have.
+var secretKeys = map[corev1.SecretType][]string{
+	corev1.SecretTypeTLS:              {corev1.TLSCertKey, corev1.TLSPrivateKeyKey},
+	corev1.SecretTypeSSHAuth:          {corev1.SSHAuthPrivateKey},
+	corev1.SecretTypeDockercfg:        {corev1.DockerConfigKey},
+	corev1.SecretTypeDockerConfigJson: {corev1.DockerConfigJsonKey},
+}
+
+// validateSecretType holds a Secret to what its type promises.
+func validateSecretType(secret *InternalSecret, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range secretKeys[secret.Type] {
+		if _, ok := secret.Data[key]; !ok {
+			errs = append(errs, field.Required(path.Key(key), fmt.Sprintf("type %s has this key", secret.Type)))
+		}
+	}
+	_, user := secret.Data[corev1.BasicAuthUsernameKey]
+	_, password := secret.Data[corev1.BasicAuthPasswordKey]
+	if secret.Type == corev1.SecretTypeBasicAuth && !user && !password {
+		errs = append(errs, field.Required(path.Key(corev1.BasicAuthUsernameKey), fmt.Sprintf("type %s has this key, or %s", secret.Type, corev1.BasicAuthPasswordKey)))
+	}
 	return errs
 }
 

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -55,6 +56,9 @@ func validateNoDoubleDash(name string, path *field.Path) field.ErrorList {
 
 func validateProjectSpec(spec *ProjectSpec, path *field.Path) field.ErrorList {
 	errs := validateProjectNamespace(spec.Namespace, path.Child("namespace"))
+	if spec.CreatedBy != nil {
+		errs = append(errs, validateSubject(spec.CreatedBy, path.Child("createdBy"))...)
+	}
 	if spec.Owner != nil {
 		errs = append(errs, validateSubject(spec.Owner, path.Child("owner"))...)
 	}
@@ -111,7 +115,11 @@ func validateMemberRole(role string, path *field.Path) field.ErrorList {
 	if extension == "" || len(extension) > maxExtensionRoleLength {
 		return field.ErrorList{field.Invalid(path, role, fmt.Sprintf("must have 1 to %d characters after %s", maxExtensionRoleLength, ProjectMemberExtensionPrefix))}
 	}
-	return nil
+	var errs field.ErrorList
+	for _, message := range pathvalidation.IsValidPathSegmentName(extension) {
+		errs = append(errs, field.Invalid(path, role, message)) // it becomes part of the name of a ClusterRole
+	}
+	return errs
 }
 
 func validateSubject(subject *rbacv1.Subject, path *field.Path) field.ErrorList {

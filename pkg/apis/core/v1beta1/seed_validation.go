@@ -1,28 +1,48 @@
 package v1beta1
 
 import (
-	"slices"
+	"fmt"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ValidateSeed checks a Seed on its own.
 func ValidateSeed(seed *Seed) field.ErrorList {
 	errs := validateMeta(&seed.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
+	errs = append(errs, validateSeedOperation(seed)...)
 	return append(errs, ValidateSeedSpec(&seed.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateSeedUpdate checks a change of a Seed.
 func ValidateSeedUpdate(seed, old *Seed) field.ErrorList {
 	errs := validateMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta)
+	errs = append(errs, validateSeedOperationUpdate(seed, old)...)
 	errs = append(errs, validateSeedSpecUpdate(&seed.Spec, &old.Spec, field.NewPath("spec"))...)
 	return append(errs, ValidateSeed(seed)...)
 }
 
-// ValidateSeedStatusUpdate checks a change of the status of a Seed.
-func ValidateSeedStatusUpdate(seed, old *Seed) field.ErrorList {
-	return validateImmutableOnceSet(seed.Status.ClusterIdentity, old.Status.ClusterIdentity, field.NewPath("status", "clusterIdentity"))
+var seedOperations = []string{
+	GardenerOperationReconcile, GardenerOperationRenewKubeconfig, SeedOperationRenewGardenAccessSecrets, SeedOperationRenewWorkloadIdentityTokens,
+}
+
+func validateSeedOperation(seed *Seed) field.ErrorList {
+	operation := seed.Annotations[GardenerOperation]
+	if operation == "" {
+		return nil
+	}
+	return validateSupported(operation, seedOperations, field.NewPath("metadata", "annotations").Key(GardenerOperation))
+}
+
+// validateSeedOperationUpdate keeps an operation until it has been carried out.
+func validateSeedOperationUpdate(seed, old *Seed) field.ErrorList {
+	before, after := old.Annotations[GardenerOperation], seed.Annotations[GardenerOperation]
+	if before == "" || after == "" || before == after {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(GardenerOperation), fmt.Sprintf("cannot be changed while %q is pending; wait until gardenlet has removed it", before))}
 }
 
 // ValidateSeedSpec checks the specification of a Seed, wherever it is written.
@@ -30,7 +50,8 @@ func ValidateSeedSpec(spec *SeedSpec, path *field.Path) field.ErrorList {
 	provider := path.Child("provider")
 	errs := validateRequired(spec.Provider.Type, provider.Child("type"), "name the type of the infrastructure")
 	errs = append(errs, validateRequired(spec.Provider.Region, provider.Child("region"), "name the region of the seed")...)
-	errs = append(errs, validateUniqueStrings(spec.Provider.Zones, provider.Child("zones"))...)
+	errs = append(errs, validateNames(spec.Provider.Zones, provider.Child("zones"), "name a zone of the region")...)
+	errs = append(errs, validateSeedVolume(spec.Volume, path.Child("volume"))...)
 	errs = append(errs, validateSeedNetworks(&spec.Networks, path.Child("networks"))...)
 	errs = append(errs, validateSeedDNS(&spec.DNS, path.Child("dns"))...)
 	errs = append(errs, validateSeedIngress(spec, path)...)
@@ -60,6 +81,8 @@ func validateSeedNetworks(networks *SeedNetworks, path *field.Path) field.ErrorL
 	errs = append(errs, ranges.validate()...)
 	errs = append(errs, ranges.validateDisjoint()...)
 	errs = append(errs, validateIPFamilies(networks.IPFamilies, path.Child("ipFamilies"))...)
+	errs = append(errs, ranges.validateFamily(networks.IPFamilies)...)
+	errs = append(errs, validateUniqueStrings(networks.BlockCIDRs, path.Child("blockCIDRs"))...)
 	if defaults := networks.ShootDefaults; defaults != nil {
 		at := path.Child("shootDefaults")
 		shoot := namedRanges{{at.Child("pods"), defaults.Pods}, {at.Child("services"), defaults.Services}}
@@ -76,6 +99,9 @@ func validateSeedDNS(dns *SeedDNS, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if dns.Provider != nil {
 		errs = append(errs, validateRequired(dns.Provider.Type, path.Child("provider", "type"), "name the type of the DNS provider")...)
+		if reference := dns.Provider.CredentialsRef; reference != nil {
+			errs = append(errs, validateCredentialsRef(reference, credentialKinds, path.Child("provider", "credentialsRef"))...)
+		}
 	}
 	if dns.Internal != nil {
 		errs = append(errs, validateSeedDNSConfig(dns.Internal, path.Child("internal"))...)
@@ -96,10 +122,10 @@ func validateSeedDNSConfig(config *SeedDNSProviderConfig, path *field.Path) fiel
 }
 
 func validateSeedIngress(spec *SeedSpec, path *field.Path) field.ErrorList {
-	if spec.Ingress == nil {
-		return nil
-	}
 	path = path.Child("ingress")
+	if spec.Ingress == nil {
+		return field.ErrorList{field.Required(path, "give the domain of the seed's own endpoints and the ingress controller, such as {domain: ingress.example.com, controller: {kind: nginx}}")}
+	}
 	errs := validateSubdomain(spec.Ingress.Domain, path.Child("domain"))
 	return append(errs, validateSupported(spec.Ingress.Controller.Kind, []string{IngressKindNginx}, path.Child("controller", "kind"))...)
 }
@@ -116,22 +142,69 @@ func validateSeedBackup(spec *SeedSpec, path *field.Path) field.ErrorList {
 	return append(errs, validateCredentialsRef(backup.CredentialsRef, credentialKinds, path.Child("credentialsRef"))...)
 }
 
+func validateSeedVolume(volume *SeedVolume, path *field.Path) field.ErrorList {
+	if volume == nil {
+		return nil
+	}
+	errs := validateOptionalQuantity(volume.MinimumSize, path.Child("minimumSize"))
+	at := func(i int) *field.Path { return path.Child("providers").Index(i).Child("purpose") }
+	errs = append(errs, validateUnique(volume.Providers, func(p SeedVolumeProvider) string { return p.Purpose }, at)...)
+	for i, provider := range volume.Providers {
+		errs = append(errs, validateRequired(provider.Purpose, at(i), "name the purpose of the volumes, such as etcd-main")...)
+		errs = append(errs, validateRequired(provider.Name, path.Child("providers").Index(i).Child("name"), "name the provisioner")...)
+	}
+	return errs
+}
+
 func validateSeedSettings(spec *SeedSpec, path *field.Path) field.ErrorList {
 	settings := spec.Settings
 	if settings == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	if services := settings.LoadBalancerServices; services != nil {
-		for i, zone := range services.Zones {
-			if !slices.Contains(spec.Provider.Zones, zone.Name) {
-				errs = append(errs, field.NotSupported(path.Child("loadBalancerServices", "zones").Index(i).Child("name"), zone.Name, spec.Provider.Zones))
-			}
-		}
+	errs := validateExcessCapacity(settings.ExcessCapacityReservation, path.Child("excessCapacityReservation"))
+	errs = append(errs, validateLoadBalancerServices(settings.LoadBalancerServices, spec.Provider.Zones, path.Child("loadBalancerServices"))...)
+	if autoscaler := settings.VerticalPodAutoscaler; autoscaler != nil {
+		errs = append(errs, validateResourceList(autoscaler.MaxAllowed, scaledResources, path.Child("verticalPodAutoscaler", "maxAllowed"))...)
 	}
 	if selection := settings.ZoneSelection; selection != nil {
 		modes := []ZoneSelectionMode{ZoneSelectionModePrefer, ZoneSelectionModeEnforce}
 		errs = append(errs, validateSupported(selection.Mode, modes, path.Child("zoneSelection", "mode"))...)
+	}
+	return errs
+}
+
+func validateExcessCapacity(reservation *SeedSettingExcessCapacityReservation, path *field.Path) field.ErrorList {
+	if reservation == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, config := range reservation.Configs {
+		at := path.Child("configs").Index(i)
+		if len(config.Resources) == 0 {
+			errs = append(errs, field.Required(at.Child("resources"), "say how much is kept free, such as {cpu: 2, memory: 6Gi}"))
+		}
+		errs = append(errs, validateResourceList(config.Resources, nil, at.Child("resources"))...)
+		errs = append(errs, metav1validation.ValidateLabels(config.NodeSelector, at.Child("nodeSelector"))...)
+	}
+	return errs
+}
+
+func validateLoadBalancerServices(services *SeedSettingLoadBalancerServices, zones []string, path *field.Path) field.ErrorList {
+	if services == nil {
+		return nil
+	}
+	errs := apivalidation.ValidateAnnotations(services.Annotations, path.Child("annotations"))
+	errs = append(errs, validateOptionalSupported(services.ExternalTrafficPolicy, trafficPolicies, path.Child("externalTrafficPolicy"))...)
+	name := func(i int) *field.Path { return path.Child("zones").Index(i).Child("name") }
+	errs = append(errs, validateUnique(services.Zones, func(z SeedSettingLoadBalancerServicesZones) string { return z.Name }, name)...)
+	known := sets.New(zones...)
+	for i, zone := range services.Zones {
+		if !known.Has(zone.Name) {
+			errs = append(errs, field.Invalid(name(i), zone.Name, "must be one of spec.provider.zones"))
+		}
+		at := path.Child("zones").Index(i)
+		errs = append(errs, apivalidation.ValidateAnnotations(zone.Annotations, at.Child("annotations"))...)
+		errs = append(errs, validateOptionalSupported(zone.ExternalTrafficPolicy, trafficPolicies, at.Child("externalTrafficPolicy"))...)
 	}
 	return errs
 }

@@ -13,6 +13,9 @@ import (
 // kept. It reports what cannot be filled in; what is given but not on offer is left to ValidateShootAgainstCloudProfile.
 func DefaultShootFromCloudProfile(shoot, old *Shoot, profile *CloudProfileSpec, now time.Time) field.ErrorList {
 	spec := field.NewPath("spec")
+	if errs := validateCount(len(shoot.Spec.Provider.Workers), MaxWorkers, spec.Child("provider", "workers")); len(errs) > 0 {
+		return errs
+	}
 	kept := ""
 	if old != nil {
 		kept = old.Spec.Kubernetes.Version
@@ -124,6 +127,9 @@ func (d workerDefaulter) oldImage() *ShootMachineImage {
 // stays allowed, also when it has expired or left the profile.
 func ValidateShootAgainstCloudProfile(shoot, old *Shoot, profile *CloudProfileSpec, now time.Time) field.ErrorList {
 	spec := field.NewPath("spec")
+	if errs := validateCount(len(shoot.Spec.Provider.Workers), MaxWorkers, spec.Child("provider", "workers")); len(errs) > 0 {
+		return errs
+	}
 	errs := validateSupported(shoot.Spec.Provider.Type, []string{profile.Type}, spec.Child("provider", "type"))
 	kept := ""
 	if old != nil {

@@ -87,7 +87,7 @@ func setDefaultsAddons(addons *Addons) {
 		return
 	}
 	if dashboard := addons.KubernetesDashboard; dashboard != nil && dashboard.Enabled {
-		setDefault(&dashboard.AuthenticationMode, "token")
+		setDefault(&dashboard.AuthenticationMode, dashboardAuthenticationToken)
 	}
 	if ingress := addons.NginxIngress; ingress != nil && ingress.Enabled {
 		setDefault(&ingress.ExternalTrafficPolicy, "Cluster")

@@ -13,6 +13,12 @@ import (
 const (
 	minRotationPeriod = 30 * time.Minute
 	maxRotationPeriod = 90 * 24 * time.Hour
+	// maxSchedules is the most hibernation schedules of a shoot.
+	maxSchedules = 100
+	// maxCronLength is the most characters of a cron expression.
+	maxCronLength = 256
+	// maxLocationLength is the most characters of the name of a time zone.
+	maxLocationLength = 64
 )
 
 func validateMaintenance(maintenance *Maintenance, path *field.Path) field.ErrorList {
@@ -60,6 +66,9 @@ func validateHibernation(hibernation *Hibernation, path *field.Path) field.Error
 		return nil
 	}
 	schedules := path.Child("schedules")
+	if errs := validateCount(len(hibernation.Schedules), maxSchedules, schedules); len(errs) > 0 {
+		return errs
+	}
 	type startAndEnd struct{ start, end, location string }
 	errs := validateUnique(hibernation.Schedules, func(s HibernationSchedule) startAndEnd {
 		return startAndEnd{deref(s.Start), deref(s.End), deref(s.Location)}
@@ -71,13 +80,60 @@ func validateHibernation(hibernation *Hibernation, path *field.Path) field.Error
 		}
 		errs = append(errs, validateCron(schedule.Start, at.Child("start"))...)
 		errs = append(errs, validateCron(schedule.End, at.Child("end"))...)
-		if location := schedule.Location; location != nil {
-			if _, err := time.LoadLocation(*location); err != nil {
-				errs = append(errs, field.Invalid(at.Child("location"), *location, "must be a time zone such as Europe/Berlin"))
-			}
+		errs = append(errs, validateLocation(schedule.Location, at.Child("location"))...)
+	}
+	return errs
+}
+
+func validateLocation(location *string, path *field.Path) field.ErrorList {
+	if location == nil {
+		return nil
+	}
+	if len(*location) > maxLocationLength {
+		return field.ErrorList{field.TooLong(path, *location, maxLocationLength)}
+	}
+	if _, err := time.LoadLocation(*location); err != nil {
+		return field.ErrorList{field.Invalid(path, *location, "must be a time zone such as Europe/Berlin")}
+	}
+	return nil
+}
+
+// validateHibernationUpdate refuses to put a cluster to sleep that could not wake up again, or in the middle of a rotation.
+func validateHibernationUpdate(shoot, old *Shoot, path *field.Path) field.ErrorList {
+	if !hibernationWanted(&shoot.Spec) || hibernationWanted(&old.Spec) {
+		return nil
+	}
+	at := path.Child("enabled")
+	var errs field.ErrorList
+	for _, constraint := range old.Status.Constraints {
+		if constraint.Type == ShootHibernationPossible && constraint.Status == ConditionFalse {
+			errs = append(errs, field.Forbidden(at, "constraint "+string(ShootHibernationPossible)+" is False: "+constraint.Message))
+		}
+	}
+	rotation := rotationOf(old)
+	for _, one := range []struct {
+		what  string
+		phase CredentialsRotationPhase
+	}{
+		{"the key for encryption at rest", deref(rotation.ETCDEncryptionKey).Phase},
+		{"the key for service account tokens", deref(rotation.ServiceAccountKey).Phase},
+	} {
+		if one.phase != "" && one.phase != RotationPrepared && one.phase != RotationCompleted {
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("rotation of %s is %s; wait until it is Prepared or Completed", one.what, one.phase)))
 		}
 	}
 	return errs
+}
+
+// hibernationWanted tells whether a cluster is to sleep.
+func hibernationWanted(spec *ShootSpec) bool { return deref(deref(spec.Hibernation).Enabled) }
+
+// sleeps tells whether a cluster sleeps, falls asleep or wakes up.
+func sleeps(shoot *Shoot) bool { return shoot.Status.IsHibernated || hibernationWanted(&shoot.Spec) }
+
+// rotationOf returns how far rotations are; nothing when there never was one.
+func rotationOf(shoot *Shoot) ShootCredentialsRotation {
+	return deref(deref(shoot.Status.Credentials).Rotation)
 }
 
 // cronFields are the fields of a cron expression with their ranges and the names of their values.
@@ -100,6 +156,9 @@ var cronItem = regexp.MustCompile(`^(\*|\?|\w+)(?:-(\w+))?(?:/(\d+))?$`)
 func validateCron(expression *string, path *field.Path) field.ErrorList {
 	if expression == nil || *expression == "" {
 		return nil
+	}
+	if len(*expression) > maxCronLength {
+		return field.ErrorList{field.TooLong(path, *expression, maxCronLength)}
 	}
 	fields := strings.Fields(*expression)
 	if len(fields) != len(cronFields) {

@@ -14,6 +14,9 @@ import (
 // objects in seeds and infrastructures stay short enough.
 const MaxShootNamesLength = 21
 
+// zonesForFailureTolerance is the number of zones of a control plane that tolerates the failure of one.
+const zonesForFailureTolerance = 3
+
 var (
 	shootPurposes = []ShootPurpose{
 		ShootPurposeEvaluation, ShootPurposeTesting, ShootPurposeDevelopment, ShootPurposeProduction, ShootPurposeInfrastructure,
@@ -29,6 +32,19 @@ func ValidateShoot(shoot *Shoot) field.ErrorList {
 	errs := validateMeta(&shoot.ObjectMeta, true, apivalidation.NameIsDNSLabel)
 	errs = append(errs, validateShootName(shoot.Name)...)
 	return append(errs, ValidateShootSpec(&shoot.Spec, shoot.Namespace, field.NewPath("spec"))...)
+}
+
+// ValidateNewShoot checks a Shoot that is to be created.
+func ValidateNewShoot(shoot *Shoot) field.ErrorList {
+	errs := ValidateShoot(shoot)
+	finalizers := field.NewPath("metadata", "finalizers")
+	for i, finalizer := range shoot.Finalizers {
+		if finalizer == GardenerName || finalizer == FinalizerReferenceProtection {
+			errs = append(errs, field.Forbidden(finalizers.Index(i), "is set by controllers only; leave it out"))
+		}
+	}
+	errs = append(errs, validateOperations(shoot, nil)...)
+	return append(errs, validateForceDeletion(shoot, &Shoot{})...)
 }
 
 // ValidateShootUpdate checks a change of a Shoot. The seed can be set when there is none, and is changed through
@@ -51,19 +67,6 @@ func ValidateShootBindingUpdate(shoot, old *Shoot) field.ErrorList {
 	return errs
 }
 
-// ValidateShootStatusUpdate checks a change of the status of a Shoot.
-func ValidateShootStatusUpdate(shoot, old *Shoot) field.ErrorList {
-	path := field.NewPath("status")
-	errs := validateImmutableOnceSet(shoot.Status.ClusterIdentity, old.Status.ClusterIdentity, path.Child("clusterIdentity"))
-	if old.Status.UID != "" {
-		errs = append(errs, validateImmutable(string(shoot.Status.UID), string(old.Status.UID), path.Child("uid"))...)
-	}
-	if old.Status.TechnicalID != "" {
-		errs = append(errs, validateImmutable(shoot.Status.TechnicalID, old.Status.TechnicalID, path.Child("technicalID"))...)
-	}
-	return errs
-}
-
 func validateShootName(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	errs := validateNoDoubleDash(name, path)
@@ -75,6 +78,8 @@ func validateShootName(name string) field.ErrorList {
 
 func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	errs := validateMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta)
+	errs = append(errs, validateOperations(shoot, old)...)
+	errs = append(errs, validateForceDeletion(shoot, old)...)
 	if apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
 		return errs // finalizers and annotations have to stay changeable also when validation has become stricter
 	}
@@ -82,7 +87,18 @@ func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 		return append(errs, field.Forbidden(field.NewPath("spec"), "cannot be changed "+reason))
 	}
 	errs = append(errs, validateShootSpecUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
+	errs = append(errs, validateShootStateUpdate(shoot, old, field.NewPath("spec"))...)
 	return append(errs, ValidateShoot(shoot)...)
+}
+
+// validateShootStateUpdate refuses changes that the present state of the cluster does not allow.
+func validateShootStateUpdate(shoot, old *Shoot, path *field.Path) field.ErrorList {
+	errs := validateHibernationUpdate(shoot, old, path.Child("hibernation"))
+	errs = append(errs, validateEncryptionUpdate(shoot, old, path.Child("kubernetes", "kubeAPIServer", "encryptionConfig", "resources"))...)
+	if failureTolerance(&shoot.Spec) != failureTolerance(&old.Spec) && sleeps(old) {
+		errs = append(errs, field.Forbidden(path.Child("controlPlane", "highAvailability"), "cannot be changed while the cluster sleeps; wake it up first"))
+	}
+	return append(errs, validatePendingInPlaceUpdates(shoot, old, path)...)
 }
 
 func validateSeedNameStays(shoot, old *Shoot) field.ErrorList {
@@ -129,6 +145,9 @@ func ValidateShootSpec(spec *ShootSpec, namespace string, path *field.Path) fiel
 	}
 	errs = append(errs, validateAccessRestrictions(restrictions, path.Child("accessRestrictions"))...)
 	errs = append(errs, validateNetworking(spec, path.Child("networking"))...)
+	errs = append(errs, validateAddons(spec, path.Child("addons"))...)
+	errs = append(errs, validateReferencedKubeconfigs(spec, path)...)
+	errs = append(errs, validateRotationOfGCM(spec, path)...)
 	if len(spec.Provider.Workers) == 0 {
 		errs = append(errs, validateWorkerless(spec, path)...)
 	} else {
@@ -161,61 +180,10 @@ func validatePurpose(purpose *ShootPurpose, namespace string, path *field.Path) 
 	return validateSupported(*purpose, supported, path)
 }
 
-func validateDNS(spec *ShootSpec, path *field.Path) field.ErrorList {
-	dns := spec.DNS
-	if dns == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if dns.Domain != nil {
-		errs = append(errs, validateSubdomain(*dns.Domain, path.Child("domain"))...)
-	}
-	primaries := 0
-	for i, provider := range dns.Providers {
-		at := path.Child("providers").Index(i)
-		errs = append(errs, validateRequired(deref(provider.Type), at.Child("type"), "name the type of the DNS provider")...)
-		if deref(provider.Type) == DNSUnmanaged && len(dns.Providers) > 1 {
-			errs = append(errs, field.Invalid(at.Child("type"), DNSUnmanaged, "must be the only provider"))
-		}
-		if deref(provider.Primary) {
-			if primaries++; primaries > 1 {
-				errs = append(errs, field.Forbidden(at.Child("primary"), "only one provider can be primary"))
-			}
-		}
-	}
-	if len(dns.Providers) > 0 && dns.Domain == nil && deref(dns.Providers[0].Type) != DNSUnmanaged {
-		errs = append(errs, field.Required(path.Child("domain"), "name the domain that the providers serve"))
-	}
-	return errs
-}
-
-func validateControlPlane(controlPlane *ControlPlane, path *field.Path) field.ErrorList {
-	if controlPlane == nil || controlPlane.HighAvailability == nil {
-		return nil
-	}
-	tolerance := path.Child("highAvailability", "failureTolerance", "type")
-	return validateSupported(controlPlane.HighAvailability.FailureTolerance.Type, failureToleranceTypes, tolerance)
-}
-
-func validateSystemComponents(components *SystemComponents, path *field.Path) field.ErrorList {
-	if components == nil || components.CoreDNS == nil || components.CoreDNS.Autoscaling == nil {
-		return nil
-	}
-	modes := []CoreDNSAutoscalingMode{CoreDNSAutoscalingModeHorizontal, CoreDNSAutoscalingModeClusterProportional}
-	return validateSupported(components.CoreDNS.Autoscaling.Mode, modes, path.Child("coreDNS", "autoscaling", "mode"))
-}
-
-func validateMonitoring(monitoring *Monitoring, path *field.Path) field.ErrorList {
-	if monitoring == nil || monitoring.Alerting == nil {
-		return nil
-	}
-	return validateUniqueStrings(monitoring.Alerting.EmailReceivers, path.Child("alerting", "emailReceivers"))
-}
-
 // validateWorkerless refuses what needs workers.
 func validateWorkerless(spec *ShootSpec, path *field.Path) field.ErrorList {
 	kubernetes, networking := path.Child("kubernetes"), path.Child("networking")
-	network := deref(spec.Networking)
+	network, manager := deref(spec.Networking), deref(spec.Kubernetes.KubeControllerManager)
 	forbidden := []struct {
 		path *field.Path
 		set  bool
@@ -226,7 +194,11 @@ func validateWorkerless(spec *ShootSpec, path *field.Path) field.ErrorList {
 		{kubernetes.Child("kubelet"), spec.Kubernetes.Kubelet != nil},
 		{kubernetes.Child("clusterAutoscaler"), spec.Kubernetes.ClusterAutoscaler != nil},
 		{kubernetes.Child("verticalPodAutoscaler"), spec.Kubernetes.VerticalPodAutoscaler != nil},
-		{kubernetes.Child("kubeControllerManager", "nodeCIDRMaskSize"), spec.Kubernetes.KubeControllerManager != nil && spec.Kubernetes.KubeControllerManager.NodeCIDRMaskSize != nil},
+		{kubernetes.Child("kubeControllerManager", "nodeCIDRMaskSize"), manager.NodeCIDRMaskSize != nil},
+		{kubernetes.Child("kubeControllerManager", "nodeCIDRMaskSizeIPv6"), manager.NodeCIDRMaskSizeIPv6 != nil},
+		{kubernetes.Child("kubeControllerManager", "horizontalPodAutoscaler"), manager.HorizontalPodAutoscalerConfig != nil},
+		{kubernetes.Child("kubeControllerManager", "podEvictionTimeout"), manager.PodEvictionTimeout != nil},
+		{kubernetes.Child("kubeControllerManager", "nodeMonitorGracePeriod"), manager.NodeMonitorGracePeriod != nil},
 		{networking.Child("type"), network.Type != nil},
 		{networking.Child("providerConfig"), network.ProviderConfig != nil},
 		{networking.Child("pods"), network.Pods != nil},
@@ -235,6 +207,7 @@ func validateWorkerless(spec *ShootSpec, path *field.Path) field.ErrorList {
 		{path.Child("provider", "controlPlaneConfig"), spec.Provider.ControlPlaneConfig != nil},
 		{path.Child("provider", "workersSettings"), spec.Provider.WorkersSettings != nil},
 		{path.Child("systemComponents"), spec.SystemComponents != nil},
+		{path.Child("maintenance", "autoUpdate", "machineImageVersion"), deref(deref(spec.Maintenance).AutoUpdate).MachineImageVersion != nil},
 		{path.Child("secretBindingName"), spec.SecretBindingName != nil},
 		{path.Child("credentialsBindingName"), spec.CredentialsBindingName != nil},
 	}
@@ -316,14 +289,23 @@ func validateShootSpecUpdate(spec, old *ShootSpec, path *field.Path) field.Error
 	errs = append(errs, validateKubernetesUpdate(&spec.Kubernetes, &old.Kubernetes, path.Child("kubernetes"))...)
 	errs = append(errs, validateCredentialsUpdate(spec, old, path)...)
 	errs = append(errs, validateControlPlaneUpdate(spec, old, path.Child("controlPlane"))...)
-	errs = append(errs, validateWorkersUpdate(spec.Provider.Workers, old.Provider.Workers, path.Child("provider", "workers"))...)
-	if old.DNS != nil && old.DNS.Domain != nil {
-		errs = append(errs, validateImmutable(deref(deref(spec.DNS).Domain), *old.DNS.Domain, path.Child("dns", "domain"))...)
-	}
+	errs = append(errs, validateWorkersUpdate(spec, old, path.Child("provider", "workers"))...)
+	errs = append(errs, validateDNSUpdate(spec, old, path.Child("dns"))...)
 	if (len(spec.Provider.Workers) == 0) != (len(old.Provider.Workers) == 0) {
 		errs = append(errs, field.Forbidden(path.Child("provider", "workers"), "a cluster with workers cannot become one without, nor the other way round; create another cluster"))
 	}
+	if isSelfHosted(spec) != isSelfHosted(old) {
+		errs = append(errs, field.Forbidden(path.Child("provider", "workers"), "a control plane cannot move between the cluster itself and a seed; create another cluster"))
+	}
 	return errs
+}
+
+// IsSelfHosted tells whether a Shoot runs its own control plane.
+func IsSelfHosted(shoot *Shoot) bool { return isSelfHosted(&shoot.Spec) }
+
+// isSelfHosted tells whether a cluster runs its own control plane.
+func isSelfHosted(spec *ShootSpec) bool {
+	return slices.ContainsFunc(spec.Provider.Workers, func(worker Worker) bool { return worker.ControlPlane != nil })
 }
 
 // validateCredentialsUpdate allows to go from a SecretBinding to a CredentialsBinding, and from one CredentialsBinding to another.
@@ -339,10 +321,27 @@ func validateCredentialsUpdate(spec, old *ShootSpec, path *field.Path) field.Err
 
 func validateControlPlaneUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
 	before, after := failureTolerance(old), failureTolerance(spec)
-	if before == "" || before == after || old.SeedName == nil {
+	var errs field.ErrorList
+	if before != "" && before != after && old.SeedName != nil {
+		errs = append(errs, field.Invalid(path.Child("highAvailability", "failureTolerance", "type"), string(after), fmt.Sprintf("cannot be changed once the cluster has a seed; it was %q", before)))
+	}
+	if old.SeedName == nil {
+		return errs
+	}
+	toZones := before != FailureToleranceTypeZone && after == FailureToleranceTypeZone
+	return append(errs, validateControlPlaneZonesUpdate(deref(spec.ControlPlane).Zones, deref(old.ControlPlane).Zones, toZones, path.Child("zones"))...)
+}
+
+// validateControlPlaneZonesUpdate allows to leave the zones to the seed again, and to go from one to three of them together with the
+// failure tolerance.
+func validateControlPlaneZonesUpdate(zones, old []string, toZones bool, path *field.Path) field.ErrorList {
+	if len(zones) == 0 || slices.Equal(zones, old) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("highAvailability", "failureTolerance", "type"), string(after), fmt.Sprintf("cannot be changed once the cluster has a seed; it was %q", before))}
+	if toZones && len(old) == 1 && len(zones) == zonesForFailureTolerance && slices.Contains(zones, old[0]) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, zones, fmt.Sprintf("cannot be changed once the cluster has a seed; they were %v", old))}
 }
 
 func failureTolerance(spec *ShootSpec) FailureToleranceType {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,6 +20,10 @@ const (
 	MaxWorkerNameLength = 15
 	// maxKubeletSkew is how many minor versions a kubelet may be older than the API server.
 	maxKubeletSkew = 3
+	// MaxWorkers is the most worker pools of a shoot.
+	MaxWorkers = 200
+	// maxVolumeSizeLength is more than the characters of any size that can be had.
+	maxVolumeSizeLength = 20
 	// minWorkerPriority is what the cluster-autoscaler's priority expander begins with.
 	minWorkerPriority = -1
 )
@@ -35,11 +40,34 @@ var (
 
 func validateWorkers(spec *ShootSpec, path *field.Path) field.ErrorList {
 	workers := spec.Provider.Workers
+	if errs := validateCount(len(workers), MaxWorkers, path); len(errs) > 0 {
+		return errs
+	}
 	errs := validateUnique(workers, func(w Worker) string { return w.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range workers {
 		errs = append(errs, validateWorker(&workers[i], spec.Kubernetes.Version, path.Index(i))...)
 	}
+	errs = append(errs, validateOneControlPlanePool(workers, path)...)
 	return append(errs, validateSystemComponentsFit(workers, path)...)
+}
+
+// validateOneControlPlanePool: a self-hosted cluster has one pool for its control plane.
+func validateOneControlPlanePool(workers []Worker, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	pools := 0
+	for i, worker := range workers {
+		if worker.ControlPlane == nil {
+			continue
+		}
+		at := path.Index(i).Child("controlPlane")
+		if pools++; pools > 1 {
+			errs = append(errs, field.Forbidden(at, "only one pool can run the control plane"))
+		}
+		if exposure := worker.ControlPlane.Exposure; exposure != nil && (exposure.DNS == nil) == (exposure.Extension == nil) {
+			errs = append(errs, field.Invalid(at.Child("exposure"), "", "exactly one of dns and extension has to be set"))
+		}
+	}
+	return errs
 }
 
 // validateSystemComponentsFit makes sure that what every cluster runs finds a node in each zone of the pool.
@@ -67,10 +95,9 @@ func validateWorker(worker *Worker, controlPlaneVersion string, path *field.Path
 	errs = append(errs, validateUpdateStrategy(worker, path)...)
 	errs = append(errs, validateNodeMetadata(worker, path)...)
 	errs = append(errs, validateVolumes(worker, path)...)
-	errs = append(errs, validateUniqueStrings(worker.Zones, path.Child("zones"))...)
-	for i, zone := range worker.Zones {
-		errs = append(errs, validateRequired(zone, path.Child("zones").Index(i), "name a zone of the region")...)
-	}
+	errs = append(errs, validateNames(worker.Zones, path.Child("zones"), "name a zone of the region")...)
+	errs = append(errs, validateCertificates(worker.CABundle, path.Child("caBundle"))...)
+	errs = append(errs, validateSysctls(worker.Sysctls, path.Child("sysctls"))...)
 	if worker.CRI != nil {
 		errs = append(errs, validateCRI(worker.CRI, path.Child("cri"))...)
 	}
@@ -79,6 +106,20 @@ func validateWorker(worker *Worker, controlPlaneVersion string, path *field.Path
 	}
 	errs = append(errs, validateMachineControllerManager(deref(worker.MachineControllerManager), path.Child("machineControllerManager"))...)
 	return append(errs, validateClusterAutoscalerOptions(worker.ClusterAutoscaler, path.Child("clusterAutoscaler"))...)
+}
+
+// validateSysctls refuses what would not stay one line of the machine's configuration.
+func validateSysctls(sysctls map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sortedKeys(sysctls) {
+		if key == "" || strings.ContainsAny(key, " \t\r\n=") {
+			errs = append(errs, field.Invalid(path, key, "must be the name of a kernel setting, such as vm.max_map_count"))
+		}
+		if value := sysctls[key]; value == "" || strings.ContainsAny(value, "\r\n") {
+			errs = append(errs, field.Invalid(path.Key(key), value, "must be a value in one line"))
+		}
+	}
+	return errs
 }
 
 func validateWorkerName(name string, path *field.Path) field.ErrorList {
@@ -120,6 +161,11 @@ func validateUpdateStrategy(worker *Worker, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateCountOrPercentage(worker.MaxSurge, surge)...)
 	errs = append(errs, validateCountOrPercentage(worker.MaxUnavailable, unavailable)...)
+	if value := worker.MaxUnavailable; value != nil {
+		for _, message := range notMoreThanAll(*value) {
+			errs = append(errs, field.Invalid(unavailable, value.String(), message))
+		}
+	}
 	if isZero(worker.MaxSurge) && isZero(worker.MaxUnavailable) {
 		errs = append(errs, field.Invalid(unavailable, worker.MaxUnavailable.String(), "must not be 0 when maxSurge is 0: no machine could ever be replaced"))
 	}
@@ -138,6 +184,18 @@ func validateCountOrPercentage(value *intstr.IntOrString, path *field.Path) fiel
 		errs = append(errs, field.Invalid(path, value.StrVal, message))
 	}
 	return errs
+}
+
+// notMoreThanAll refuses percentages over 100.
+func notMoreThanAll(value intstr.IntOrString) []string {
+	if value.Type != intstr.String || len(validation.IsValidPercent(value.StrVal)) > 0 {
+		return nil
+	}
+	digits := strings.TrimLeft(strings.TrimSuffix(value.StrVal, "%"), "0")
+	if len(digits) < 3 || digits == "100" {
+		return nil
+	}
+	return []string{"must be at most 100%"}
 }
 
 func isZero(value *intstr.IntOrString) bool {
@@ -199,7 +257,7 @@ func validateVolumes(worker *Worker, path *field.Path) field.ErrorList {
 }
 
 func validateVolumeSize(size string, path *field.Path) field.ErrorList {
-	if volumeSize.MatchString(size) {
+	if len(size) <= maxVolumeSizeLength && volumeSize.MatchString(size) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, size, "must be a number of Gi, such as 50Gi")}
@@ -208,7 +266,11 @@ func validateVolumeSize(size string, path *field.Path) field.ErrorList {
 func validateWorkerKubernetes(kubernetes *WorkerKubernetes, controlPlane string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if kubernetes.Kubelet != nil {
-		errs = append(errs, validateKubelet(kubernetes.Kubelet, path.Child("kubelet"))...)
+		version := deref(kubernetes.Version)
+		if version == "" {
+			version = controlPlane
+		}
+		errs = append(errs, validateKubelet(kubernetes.Kubelet, version, path.Child("kubelet"))...)
 	}
 	if kubernetes.Version == nil {
 		return errs
@@ -235,7 +297,9 @@ func validateMachineControllerManager(settings MachineControllerManagerSettings,
 	errs = append(errs, validatePositive(settings.MachineCreationTimeout, path.Child("machineCreationTimeout"))...)
 	errs = append(errs, validatePositive(settings.InPlaceUpdateTimeout, path.Child("inPlaceUpdateTimeout"))...)
 	errs = append(errs, validatePositive(settings.MachinePreserveTimeout, path.Child("machinePreserveTimeout"))...)
-	return append(errs, validateOptionalAtLeast(settings.MaxEvictRetries, 0, path.Child("maxEvictRetries"))...)
+	errs = append(errs, validateOptionalAtLeast(settings.MaxEvictRetries, 0, path.Child("maxEvictRetries"))...)
+	errs = append(errs, validateNames(settings.NodeConditions, path.Child("nodeConditions"), "name a condition of nodes, such as KernelDeadlock")...)
+	return append(errs, validateOptionalAtLeast(settings.AutoPreserveFailedMachineMax, 0, path.Child("autoPreserveFailedMachineMax"))...)
 }
 
 func validateClusterAutoscalerOptions(options *ClusterAutoscalerOptions, path *field.Path) field.ErrorList {
@@ -250,26 +314,65 @@ func validateClusterAutoscalerOptions(options *ClusterAutoscalerOptions, path *f
 }
 
 // validateWorkersUpdate refuses changes of pools that keep their names.
-func validateWorkersUpdate(workers, old []Worker, path *field.Path) field.ErrorList {
+func validateWorkersUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
+	before := make(map[string]*Worker, len(old.Provider.Workers))
+	for i := range old.Provider.Workers {
+		before[old.Provider.Workers[i].Name] = &old.Provider.Workers[i]
+	}
 	var errs field.ErrorList
-	for i := range workers {
-		at := slices.IndexFunc(old, func(w Worker) bool { return w.Name == workers[i].Name })
-		if at >= 0 {
-			errs = append(errs, validateWorkerUpdate(&workers[i], &old[at], path.Index(i))...)
+	for i := range spec.Provider.Workers {
+		worker, at := &spec.Provider.Workers[i], path.Index(i)
+		previous := before[worker.Name]
+		if previous == nil {
+			continue
 		}
+		errs = append(errs, validateWorkerUpdate(worker, previous, at)...)
+		if workerVersion(worker) == "" && workerVersion(previous) == "" {
+			continue // follows the control plane
+		}
+		u := versionUpdate{kubeletVersion(worker, spec), kubeletVersion(previous, old), isInPlace(worker), at.Child("kubernetes", "version")}
+		errs = append(errs, u.validate()...)
 	}
 	return errs
+}
+
+// versionUpdate is a change of the version of a pool's kubelets.
+type versionUpdate struct {
+	after, before string
+	inPlace       bool
+	path          *field.Path
+}
+
+// validate refuses downgrades; kubelets that are updated in place cannot skip a minor version, new machines can.
+func (u versionUpdate) validate() field.ErrorList {
+	if u.before == "" || u.after == "" || u.after == u.before {
+		return nil
+	}
+	if isFullVersion(u.after) && compareVersions(u.after, u.before) < 0 {
+		return field.ErrorList{field.Invalid(u.path, u.after, "cannot be downgraded; it was "+u.before)}
+	}
+	if ahead, comparable := minorsBehind(u.before, u.after); u.inPlace && comparable && ahead > 1 {
+		return field.ErrorList{field.Invalid(u.path, u.after, fmt.Sprintf("skips minor versions, which updates in place cannot; update from %s to the next one first", u.before))}
+	}
+	return nil
+}
+
+// kubeletVersion returns the version of a pool's kubelets: its own or the control plane's.
+func kubeletVersion(worker *Worker, spec *ShootSpec) string {
+	if own := workerVersion(worker); own != "" {
+		return own
+	}
+	return spec.Kubernetes.Version
 }
 
 func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
 	if isInPlace(worker) != isInPlace(old) {
 		return field.ErrorList{field.Invalid(path.Child("updateStrategy"), deref(worker.UpdateStrategy), "cannot change between rolling and in-place updates; create another pool")}
 	}
-	errs := validateWorkerVersionUpdate(worker, old, path)
 	if !isInPlace(worker) {
-		return errs
+		return nil
 	}
-	errs = append(errs, validateImmutable(worker.Machine.Type, old.Machine.Type, path.Child("machine", "type"))...)
+	errs := validateImmutable(worker.Machine.Type, old.Machine.Type, path.Child("machine", "type"))
 	if worker.Machine.Image != nil && old.Machine.Image != nil {
 		errs = append(errs, validateImmutable(worker.Machine.Image.Name, old.Machine.Image.Name, path.Child("machine", "image", "name"))...)
 		if before, after := deref(old.Machine.Image.Version), deref(worker.Machine.Image.Version); after != "" && compareVersions(after, before) < 0 {
@@ -281,17 +384,42 @@ func validateWorkerUpdate(worker, old *Worker, path *field.Path) field.ErrorList
 	return append(errs, validateImmutable(worker.DataVolumes, old.DataVolumes, path.Child("dataVolumes"))...)
 }
 
+// validatePendingInPlaceUpdates refuses further updates of machines that have not had the last one, unless that is asked for.
+func validatePendingInPlaceUpdates(shoot, old *Shoot, path *field.Path) field.ErrorList {
+	pending := deref(deref(old.Status.InPlaceUpdates).PendingWorkerUpdates)
+	names := slices.Concat(pending.AutoInPlaceUpdate, pending.ManualInPlaceUpdate)
+	if len(names) == 0 || slices.Contains(SplitOperations(shoot.Annotations[GardenerOperation]), ShootOperationForceInPlaceUpdate) {
+		return nil
+	}
+	why := "cannot be changed while pools (" + strings.Join(names, ", ") + ") wait for in-place updates; annotate with " + GardenerOperation + "=" + ShootOperationForceInPlaceUpdate + " to do it all the same"
+	var errs field.ErrorList
+	kubernetes := path.Child("kubernetes")
+	if shoot.Spec.Kubernetes.Version != old.Spec.Kubernetes.Version {
+		errs = append(errs, field.Forbidden(kubernetes.Child("version"), why))
+	}
+	if !apiequality.Semantic.DeepEqual(shoot.Spec.Kubernetes.Kubelet, old.Spec.Kubernetes.Kubelet) {
+		errs = append(errs, field.Forbidden(kubernetes.Child("kubelet"), why))
+	}
+	for i := range shoot.Spec.Provider.Workers {
+		worker := &shoot.Spec.Provider.Workers[i]
+		previous := workerNamed(old, worker.Name)
+		if previous == nil || !slices.Contains(names, worker.Name) {
+			continue
+		}
+		at := path.Child("provider", "workers").Index(i)
+		if !apiequality.Semantic.DeepEqual(worker.Machine, previous.Machine) {
+			errs = append(errs, field.Forbidden(at.Child("machine"), why))
+		}
+		if !apiequality.Semantic.DeepEqual(worker.Kubernetes, previous.Kubernetes) {
+			errs = append(errs, field.Forbidden(at.Child("kubernetes"), why))
+		}
+	}
+	return errs
+}
+
 func isInPlace(worker *Worker) bool {
 	strategy := deref(worker.UpdateStrategy)
 	return strategy == AutoInPlaceUpdate || strategy == ManualInPlaceUpdate
-}
-
-func validateWorkerVersionUpdate(worker, old *Worker, path *field.Path) field.ErrorList {
-	before, after := workerVersion(old), workerVersion(worker)
-	if before == "" || after == "" || compareVersions(after, before) >= 0 {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path.Child("kubernetes", "version"), after, "cannot be downgraded; it was "+before)}
 }
 
 func workerVersion(worker *Worker) string {

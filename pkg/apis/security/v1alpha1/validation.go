@@ -6,6 +6,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -60,12 +61,14 @@ func ValidateWorkloadIdentity(identity *WorkloadIdentity) field.ErrorList {
 	if len(identity.Spec.Audiences) == 0 {
 		errs = append(errs, field.Required(audiences, "name at least one audience of the tokens"))
 	}
+	seen := sets.New[string]()
 	for i, audience := range identity.Spec.Audiences {
 		if audience == "" {
 			errs = append(errs, field.Required(audiences.Index(i), "must not be empty"))
-		} else if slices.Contains(identity.Spec.Audiences[:i], audience) {
+		} else if seen.Has(audience) {
 			errs = append(errs, field.Duplicate(audiences.Index(i), audience))
 		}
+		seen.Insert(audience)
 	}
 	if identity.Spec.TargetSystem.Type == "" {
 		errs = append(errs, field.Required(spec.Child("targetSystem", "type"), "name the system that trusts the tokens"))
