@@ -1,0 +1,177 @@
+package seedauthorizer
+
+//lint:file-ignore SA1019 Shoots with older versions of Kubernetes use fields that newer ones must not.
+
+import (
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+)
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func secretReference(namespace, name string) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+}
+
+// shootOn returns a shoot that refers to one object of every kind.
+func shootOn(namespace, name, seed string) *corev1beta1.Shoot {
+	return &corev1beta1.Shoot{
+		ObjectMeta: meta(namespace, name),
+		Spec: corev1beta1.ShootSpec{
+			SeedName:     &seed,
+			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "profile-" + name}, ExposureClassName: ptr.To("exposure-" + name),
+			CredentialsBindingName: ptr.To("binding-" + name), SecretBindingName: ptr.To("oldbinding-" + name),
+			Provider: corev1beta1.Provider{Workers: []corev1beta1.Worker{{Name: "pool"}}},
+			DNS:      &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{SecretName: ptr.To("dns-" + name)}}},
+			Resources: []corev1beta1.NamedResourceReference{
+				{Name: "a", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "resource-" + name}},
+				{Name: "b", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "ConfigMap", Name: "resource-" + name}},
+			},
+			Kubernetes: corev1beta1.Kubernetes{KubeAPIServer: &corev1beta1.KubeAPIServerConfig{
+				AdmissionPlugins:         []corev1beta1.AdmissionPlugin{{KubeconfigSecretName: ptr.To("plugin-" + name)}},
+				AuditConfig:              &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "audit-" + name}}},
+				StructuredAuthentication: &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication-" + name},
+				StructuredAuthorization: &corev1beta1.StructuredAuthorization{
+					ConfigMapName: "authorization-" + name, Kubeconfigs: []corev1beta1.AuthorizerKubeconfigReference{{SecretName: "authorizer-" + name}},
+				},
+			}},
+		},
+		Status: corev1beta1.ShootStatus{TechnicalID: "shoot--p--" + name, UID: "uid-" + "x"},
+	}
+}
+
+// state is what a garden with one object of every kind for one seed has.
+func state(seed string) *Graph {
+	g := NewGraph()
+	namespace := "garden-" + seed
+	shoot := shootOn(namespace, "s", seed)
+	fleet := shootOn(namespace, "fleet", seed)
+	fleet.Spec.Provider.Workers, fleet.Spec.Extensions = nil, []corev1beta1.Extension{{Type: federationExtension}}
+	add(g, seed, namespace, shoot, fleet)
+	return g
+}
+
+// add brings the objects of a seed into a graph.
+func add(g *Graph, seed, namespace string, shoots ...*corev1beta1.Shoot) {
+	for _, shoot := range shoots {
+		g.Set(vertexOf(kindShoot, shoot), shootEdges(shoot))
+	}
+	credentials := secretReference(namespace, "infra")
+	binding := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta(namespace, "binding-s"), CredentialsRef: credentials, Quotas: []corev1.ObjectReference{{Namespace: "garden", Name: "quota-" + seed}}}
+	g.Set(vertexOf(kindCredentialsBinding, binding), credentialsBindingEdges(binding))
+	old := &corev1beta1.SecretBinding{ObjectMeta: meta(namespace, "oldbinding-s"), SecretRef: corev1.SecretReference{Namespace: namespace, Name: "oldinfra"}}
+	g.Set(vertexOf(kindSecretBinding, old), secretBindingEdges(old))
+	profile := &corev1beta1.NamespacedCloudProfile{ObjectMeta: meta(namespace, "profile-s")}
+	profile.Spec.Parent.Name = "parent-" + seed
+	g.Set(vertexOf(kindNamespacedCloudProfile, profile), namespacedCloudProfileEdges(profile))
+	project := &corev1beta1.Project{ObjectMeta: meta("", "project-"+seed), Spec: corev1beta1.ProjectSpec{Namespace: &namespace}}
+	g.Set(vertexOf(kindProject, project), projectEdges(project))
+	object := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seed, UID: "uid-" + "y"}}
+	backup, dns := secretReference("garden", "backup-"+seed), secretReference("garden", "dns-"+seed)
+	object.Spec.Backup = &corev1beta1.Backup{CredentialsRef: &backup}
+	object.Spec.DNS = corev1beta1.SeedDNS{
+		Provider: &corev1beta1.SeedDNSProvider{CredentialsRef: &dns},
+		Internal: &corev1beta1.SeedDNSProviderConfig{CredentialsRef: dns}, Defaults: []corev1beta1.SeedDNSProviderConfig{{CredentialsRef: dns}},
+	}
+	object.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "extra-" + seed}}}
+	g.Set(vertexOf(kindSeed, object), seedEdges(object))
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: meta("", "bucket-"+seed), Spec: corev1beta1.BackupBucketSpec{SeedName: &seed, CredentialsRef: &backup}}
+	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "generated-" + seed}
+	g.Set(vertexOf(kindBackupBucket, bucket), backupBucketEdges(bucket))
+	entry := &corev1beta1.BackupEntry{ObjectMeta: meta(namespace, "entry-"+seed), Spec: corev1beta1.BackupEntrySpec{SeedName: &seed, BucketName: "foreign-bucket-" + seed}}
+	g.Set(vertexOf(kindBackupEntry, entry), backupEntryEdges(entry))
+	installation := &corev1beta1.ControllerInstallation{ObjectMeta: meta("", "installation-"+seed)}
+	installation.Spec = corev1beta1.ControllerInstallationSpec{
+		SeedRef: &corev1.ObjectReference{Name: seed}, RegistrationRef: corev1.ObjectReference{Name: "registration-" + seed}, DeploymentRef: &corev1.ObjectReference{Name: "deployment-" + seed},
+	}
+	g.Set(vertexOf(kindControllerInstallation, installation), controllerInstallationEdges(installation))
+	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "csr-"+seed)}
+	request.Spec.Username = corev1beta1.SeedUserNamePrefix + seed
+	g.Set(vertexOf(kindCertificateSigningRequest, request), certificateSigningRequestEdges(request))
+}
+
+func TestEdges(t *testing.T) {
+	g := state("one")
+	for _, v := range []Vertex{
+		{kindShoot, "garden-one", "s"}, {kindShoot, "garden-one", "fleet"}, {kindNamespace, "", "garden-one"}, {kindProject, "", "project-one"},
+		{kindFleetNamespace, "", "garden-one"}, {kindNamespacedCloudProfile, "garden-one", "profile-s"}, {kindCloudProfile, "", "parent-one"},
+		{kindExposureClass, "", "exposure-s"}, {kindCredentialsBinding, "garden-one", "binding-s"}, {kindSecretBinding, "garden-one", "oldbinding-s"},
+		{kindSecret, "garden-one", "infra"}, {kindSecret, "garden-one", "oldinfra"}, {kindQuota, "garden", "quota-one"},
+		{kindSecret, "garden-one", "dns-s"}, {kindSecret, "garden-one", "resource-s"}, {kindSecret, "garden-one", "plugin-s"}, {kindSecret, "garden-one", "authorizer-s"},
+		{kindConfigMap, "garden-one", "resource-s"}, {kindConfigMap, "garden-one", "audit-s"}, {kindConfigMap, "garden-one", "authentication-s"}, {kindConfigMap, "garden-one", "authorization-s"},
+		{kindSeed, "", "one"}, {kindSecret, "garden", "backup-one"}, {kindSecret, "garden", "dns-one"}, {kindSecret, "garden", "extra-one"}, {kindSecret, "garden", "generated-one"},
+		{kindBackupBucket, "", "bucket-one"}, {kindBackupBucket, "", "foreign-bucket-one"}, {kindBackupBucket, "", "uid-y"},
+		{kindBackupEntry, "garden-one", "entry-one"}, {kindBackupEntry, "garden-one", "shoot--p--s--uid-x"},
+		{kindControllerInstallation, "", "installation-one"}, {kindControllerRegistration, "", "registration-one"}, {kindControllerDeployment, "", "deployment-one"},
+		{kindCertificateSigningRequest, "", "csr-one"},
+	} {
+		if !g.Reaches(v, "one") {
+			t.Errorf("%v does not belong to the seed", v)
+		}
+		if g.Reaches(v, "two") {
+			t.Errorf("%v belongs to another seed as well", v)
+		}
+	}
+}
+
+func TestEdgesLeadToLargerKinds(t *testing.T) {
+	for object, edges := range state("one").stated {
+		for _, edge := range edges {
+			if edge.From.Kind >= edge.To.Kind {
+				t.Errorf("%v states that %v leads to %v: there may be cycles", object, edge.From, edge.To)
+			}
+		}
+	}
+}
+
+func TestNobodysObjects(t *testing.T) {
+	unscheduled := shootOn("garden-x", "s", "one")
+	unscheduled.Spec.SeedName = nil
+	stranger := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Username: "jane"}}
+	for name, edges := range map[string][]Edge{
+		"a shoot without a seed": shootEdges(unscheduled), "a user's request": certificateSigningRequestEdges(stranger),
+		"an installation in a shoot": controllerInstallationEdges(&corev1beta1.ControllerInstallation{}), "a project without a namespace": projectEdges(&corev1beta1.Project{}),
+	} {
+		if len(edges) > 0 {
+			t.Errorf("%s states %v", name, edges)
+		}
+	}
+}
+
+func TestMovingShootBelongsToBothSeeds(t *testing.T) {
+	shoot := shootOn("garden-x", "s", "new")
+	shoot.Status.SeedName = ptr.To("old")
+	g := NewGraph()
+	g.Set(vertexOf(kindShoot, shoot), shootEdges(shoot))
+	for _, seed := range []string{"new", "old"} {
+		if !g.Reaches(Vertex{kindSecret, "garden-x", "dns-s"}, seed) {
+			t.Errorf("seed %s does not reach the shoot's credentials", seed)
+		}
+	}
+}
+
+func TestFleetOnlyWithoutWorkers(t *testing.T) {
+	shoot := shootOn("garden-x", "s", "one")
+	shoot.Spec.Extensions = []corev1beta1.Extension{{Type: federationExtension}}
+	if isFleet(shoot) {
+		t.Error("a shoot with workers is no fleet")
+	}
+	shoot.Spec.Provider.Workers = nil
+	if !isFleet(shoot) {
+		t.Error("a shoot without workers and with the extension is a fleet")
+	}
+	shoot.Spec.Extensions[0].Disabled = ptr.To(true)
+	if isFleet(shoot) {
+		t.Error("a disabled extension makes no fleet")
+	}
+}
