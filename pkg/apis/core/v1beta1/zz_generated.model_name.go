@@ -1006,6 +1006,11 @@ func (in ShootStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ShootTemplate) OpenAPIModelName() string {
+	return "cloud.gardener.core.v1beta1.ShootTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StructuredAuthentication) OpenAPIModelName() string {
 	return "cloud.gardener.core.v1beta1.StructuredAuthentication"
 }

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // CredentialsBinding gives infrastructure credentials to the shoots of a namespace.
@@ -28,9 +29,11 @@ type CredentialsBinding struct {
 // CredentialsBindingList is a list of CredentialsBinding objects.
 type CredentialsBindingList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []CredentialsBinding `json:"items"`
 }
 

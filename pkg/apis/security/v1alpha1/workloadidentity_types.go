@@ -5,6 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
+// +genclient:noStatus
+// +genclient:method=CreateToken,verb=create,subresource=token,input=TokenRequest,result=TokenRequest
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // WorkloadIdentity is an identity for which the garden issues tokens that an infrastructure trusts.
@@ -26,9 +29,11 @@ type WorkloadIdentity struct {
 // WorkloadIdentityList is a list of WorkloadIdentity objects.
 type WorkloadIdentityList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []WorkloadIdentity `json:"items"`
 }
 

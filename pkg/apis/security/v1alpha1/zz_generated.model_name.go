@@ -6,6 +6,11 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextObject) OpenAPIModelName() string {
+	return "cloud.gardener.security.v1alpha1.ContextObject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsBinding) OpenAPIModelName() string {
 	return "cloud.gardener.security.v1alpha1.CredentialsBinding"
 }
@@ -23,6 +28,21 @@ func (in CredentialsBindingProvider) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TargetSystem) OpenAPIModelName() string {
 	return "cloud.gardener.security.v1alpha1.TargetSystem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TokenRequest) OpenAPIModelName() string {
+	return "cloud.gardener.security.v1alpha1.TokenRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TokenRequestSpec) OpenAPIModelName() string {
+	return "cloud.gardener.security.v1alpha1.TokenRequestSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TokenRequestStatus) OpenAPIModelName() string {
+	return "cloud.gardener.security.v1alpha1.TokenRequestStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -1,0 +1,219 @@
+package v1alpha1
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func seedConfig(config map[string]any) map[string]any { return config["seedConfig"].(map[string]any) }
+
+func TestValidateManagedSeed(t *testing.T) {
+	for name, test := range map[string]struct {
+		change         func(*ManagedSeed)
+		field, message string
+	}{
+		"as it is":        {func(*ManagedSeed) {}, "", ""},
+		"other namespace": {func(m *ManagedSeed) { m.Namespace = "garden-demo" }, "metadata.namespace", `"garden"`},
+		"two dashes":      {func(m *ManagedSeed) { m.Name = "a--b" }, "metadata.name", "--"},
+		"no shoot":        {func(m *ManagedSeed) { m.Spec.Shoot = nil }, "spec.shoot.name", "becomes a seed"},
+		"unknown bootstrap": {func(m *ManagedSeed) { m.Spec.Gardenlet.Bootstrap = ptr.To(Bootstrap("Magic")) },
+			"spec.gardenlet.bootstrap", `"BootstrapToken"`},
+		"fewer than no replicas": {func(m *ManagedSeed) { m.Spec.Gardenlet.Deployment.ReplicaCount = ptr.To[int32](-1) },
+			"spec.gardenlet.deployment.replicaCount", "greater than or equal to 0"},
+		"ref and tag": {func(m *ManagedSeed) { m.Spec.Gardenlet.Deployment.Image = &Image{Ref: ptr.To("a"), Tag: ptr.To("b")} },
+			"spec.gardenlet.deployment.image.ref", "together"},
+		"unknown pull policy": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Deployment.Image.PullPolicy = ptr.To(corev1.PullPolicy("Often"))
+		},
+			"spec.gardenlet.deployment.image.pullPolicy", "IfNotPresent"},
+		"bad pod label": {func(m *ManagedSeed) { m.Spec.Gardenlet.Deployment.PodLabels = map[string]string{"a b": ""} },
+			"spec.gardenlet.deployment.podLabels", "a b"},
+		"operation": {func(m *ManagedSeed) { m.Annotations = map[string]string{"gardener.cloud/operation": "explode"} },
+			"metadata.annotations[gardener.cloud/operation]", "renew-kubeconfig"},
+		"no configuration": {func(m *ManagedSeed) { m.Spec.Gardenlet.Config = nil }, "spec.gardenlet.config.seedConfig", "what the seed is like"},
+		"another kind of configuration": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { c["kind"] = "Other" })
+		}, "spec.gardenlet.config", "GardenletConfiguration"},
+		"seed with a name": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { seedConfig(c)["metadata"] = map[string]any{"name": "x"} })
+		}, "spec.gardenlet.config.seedConfig.metadata.name", "name of this object"},
+		"seed as the shoot is": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { seedConfig(c)["spec"] = map[string]any{} })
+		}, "", ""},
+		"seed with a bad network": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) {
+				seedConfig(c)["spec"] = map[string]any{"networks": map[string]any{"pods": "10.1.0.0/33", "services": "10.2.0.0/16"}}
+			})
+		}, "spec.gardenlet.config.seedConfig.spec.networks.pods", "CIDR"},
+		"kubeconfig and bootstrap": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { c["gardenClientConnection"] = map[string]any{"kubeconfig": "/k"} })
+		}, "spec.gardenlet.config.gardenClientConnection.kubeconfig", "BootstrapToken"},
+		"neither kubeconfig nor bootstrap": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Bootstrap, m.Spec.Gardenlet.MergeWithParent = ptr.To(BootstrapNone), ptr.To(false)
+		}, "spec.gardenlet.config.gardenClientConnection.kubeconfig", "bootstrap is None"},
+		"bootstrap kubeconfig without bootstrap": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Bootstrap = ptr.To(BootstrapNone)
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) {
+				c["gardenClientConnection"] = map[string]any{"bootstrapKubeconfig": map[string]any{"name": "x"}}
+			})
+		}, "spec.gardenlet.config.gardenClientConnection.bootstrapKubeconfig", "bootstrap is None"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			managedSeed := aManagedSeed()
+			test.change(managedSeed)
+			expectError(t, ValidateManagedSeed(managedSeed), test.field, test.message)
+		})
+	}
+}
+
+func TestValidateManagedSeedUpdate(t *testing.T) {
+	for path, change := range map[string]func(*ManagedSeed){
+		"spec.shoot":                     func(m *ManagedSeed) { m.Spec.Shoot.Name = "other" },
+		"spec.gardenlet.bootstrap":       func(m *ManagedSeed) { m.Spec.Gardenlet.Bootstrap = ptr.To(BootstrapServiceAccount) },
+		"spec.gardenlet.mergeWithParent": func(m *ManagedSeed) { m.Spec.Gardenlet.MergeWithParent = ptr.To(false) },
+	} {
+		managedSeed := aManagedSeed()
+		change(managedSeed)
+		expectError(t, ValidateManagedSeedUpdate(managedSeed, aManagedSeed()), path, "cannot be changed")
+	}
+}
+
+func TestOperationsAreCarriedOutOneAfterTheOther(t *testing.T) {
+	gardenlet, old := aGardenlet(), aGardenlet()
+	old.Annotations = map[string]string{"gardener.cloud/operation": "force-redeploy"}
+	gardenlet.Annotations = map[string]string{"gardener.cloud/operation": "renew-kubeconfig"}
+	expectError(t, ValidateGardenletUpdate(gardenlet, old), "metadata.annotations[gardener.cloud/operation]", `before "force-redeploy"`)
+}
+
+func TestValidateGardenlet(t *testing.T) {
+	for name, test := range map[string]struct {
+		change         func(*Gardenlet)
+		field, message string
+	}{
+		"as it is": {func(*Gardenlet) {}, "", ""},
+		"no chart": {func(g *Gardenlet) { g.Spec.Deployment.Helm.OCIRepository.Ref = nil }, "spec.deployment.helm.ociRepository.ref", "whole reference"},
+		"incomplete seed": {func(g *Gardenlet) {
+			g.Spec.Config = aConfig(func(c map[string]any) { delete(seedConfig(c)["spec"].(map[string]any), "dns") })
+		}, "spec.config.seedConfig.spec.dns.internal", "domain"},
+		"kubeconfig without name": {func(g *Gardenlet) { g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{} },
+			"spec.kubeconfigSecretRef.name", "kubeconfig"},
+		"other namespace": {func(g *Gardenlet) { g.Namespace = "default" }, "metadata.namespace", "garden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gardenlet := aGardenlet()
+			test.change(gardenlet)
+			expectError(t, ValidateGardenlet(gardenlet), test.field, test.message)
+		})
+	}
+}
+
+func TestValidateManagedSeedSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		change         func(*ManagedSeedSetSpec)
+		field, message string
+	}{
+		"as it is":        {func(*ManagedSeedSetSpec) {}, "", ""},
+		"no selector":     {func(s *ManagedSeedSetSpec) { s.Selector = metav1.LabelSelector{} }, "spec.selector", "label of both templates"},
+		"shoot in it":     {func(s *ManagedSeedSetSpec) { s.Template.Spec.Shoot = &Shoot{Name: "a"} }, "spec.template.spec.shoot", "of its own"},
+		"other labels":    {func(s *ManagedSeedSetSpec) { s.ShootTemplate.Labels = nil }, "spec.shootTemplate.metadata.labels", "spec.selector"},
+		"no workers":      {func(s *ManagedSeedSetSpec) { s.ShootTemplate.Spec.Provider.Workers = nil }, "spec.shootTemplate.spec.provider.workers", "needs workers"},
+		"shoot mistake":   {func(s *ManagedSeedSetSpec) { s.ShootTemplate.Spec.Region = "" }, "spec.shootTemplate.spec.region", "region"},
+		"strategy":        {func(s *ManagedSeedSetSpec) { s.UpdateStrategy.Type = ptr.To(UpdateStrategyType("Big bang")) }, "spec.updateStrategy.type", "RollingUpdate"},
+		"negative number": {func(s *ManagedSeedSetSpec) { s.Replicas = ptr.To[int32](-1) }, "spec.replicas", "greater than"},
+		"partition": {func(s *ManagedSeedSetSpec) {
+			s.UpdateStrategy.RollingUpdate = &RollingUpdateStrategy{Partition: ptr.To[int32](-1)}
+		},
+			"spec.updateStrategy.rollingUpdate.partition", "greater than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := aManagedSeedSet()
+			test.change(&set.Spec)
+			errs := ValidateManagedSeedSet(set)
+			if name == "no workers" { // what needs them complains, too
+				errs = errs[len(errs)-1:]
+			}
+			expectError(t, errs, test.field, test.message)
+		})
+	}
+}
+
+func TestValidateManagedSeedSetUpdate(t *testing.T) {
+	set := aManagedSeedSet()
+	set.Spec.Replicas = ptr.To[int32](3)
+	expectError(t, ValidateManagedSeedSetUpdate(set, aManagedSeedSet()), "", "")
+	set.Spec.RevisionHistoryLimit = ptr.To[int32](3)
+	expectError(t, ValidateManagedSeedSetUpdate(set, aManagedSeedSet()), "spec.revisionHistoryLimit", "cannot be changed")
+	set = aManagedSeedSet()
+	set.Spec.ShootTemplate.Spec.Region = "there"
+	expectError(t, ValidateManagedSeedSetUpdate(set, aManagedSeedSet()), "spec.shootTemplate.spec.region", "cannot be changed")
+}
+
+func TestValidateManagedSeedSetStatusUpdate(t *testing.T) {
+	old := aManagedSeedSet()
+	old.Status = ManagedSeedSetStatus{Replicas: 2, NextReplicaNumber: 2}
+	pending := func(name string, reason PendingReplicaReason) *PendingReplica {
+		return &PendingReplica{Name: name, Reason: reason}
+	}
+	for name, test := range map[string]struct {
+		status         ManagedSeedSetStatus
+		field, message string
+	}{
+		"progress":       {ManagedSeedSetStatus{Replicas: 3, ReadyReplicas: 2, NextReplicaNumber: 3, PendingReplica: pending("europe-2", ShootReconcilingReason)}, "", ""},
+		"too many ready": {ManagedSeedSetStatus{Replicas: 1, ReadyReplicas: 2, NextReplicaNumber: 2}, "status.readyReplicas", "more than replicas"},
+		"backwards":      {ManagedSeedSetStatus{Replicas: 1, NextReplicaNumber: 1}, "status.nextReplicaNumber", "it was 2"},
+		"other replica":  {ManagedSeedSetStatus{NextReplicaNumber: 2, PendingReplica: pending("asia-0", SeedNotReadyReason)}, "status.pendingReplica.name", "europe-<ordinal>"},
+		"other reason":   {ManagedSeedSetStatus{NextReplicaNumber: 2, PendingReplica: pending("europe-0", "Tired")}, "status.pendingReplica.reason", "SeedNotReady"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := aManagedSeedSet()
+			set.Status = test.status
+			expectError(t, ValidateManagedSeedSetStatusUpdate(set, old), test.field, test.message)
+		})
+	}
+}
+
+func TestReplicaOrdinal(t *testing.T) {
+	for replica, want := range map[string]int32{"europe-0": 0, "europe-12": 12, "europe-": -1, "europe-01": -1, "europe-+1": -1, "europe-west-1": -1, "asia-1": -1, "europe-99999999999": -1} {
+		got, ok := ReplicaOrdinal("europe", replica)
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("ReplicaOrdinal(%q) = %d, %v, want %d", replica, got, ok, want)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	managedSeed := aManagedSeed()
+	gardenlet := managedSeed.Spec.Gardenlet
+	if *gardenlet.Bootstrap != BootstrapToken || !*gardenlet.MergeWithParent || *gardenlet.Deployment.ReplicaCount != 2 || *gardenlet.Deployment.RevisionHistoryLimit != 2 ||
+		!*gardenlet.Deployment.EnableHealthProbes || *gardenlet.Deployment.Image.PullPolicy != corev1.PullIfNotPresent {
+		t.Errorf("gardenlet = %+v", gardenlet)
+	}
+	latest := &Gardenlet{Spec: GardenletSpec{Deployment: GardenletSelfDeployment{GardenletDeployment: GardenletDeployment{Image: &Image{Tag: ptr.To("latest")}}}}}
+	SetDefaultsGardenlet(latest)
+	if policy := *latest.Spec.Deployment.Image.PullPolicy; policy != corev1.PullAlways {
+		t.Errorf("latest is pulled %s", policy)
+	}
+	set := aManagedSeedSet()
+	if *set.Spec.Replicas != 1 || *set.Spec.RevisionHistoryLimit != 10 || *set.Spec.UpdateStrategy.Type != RollingUpdateStrategyType || *set.Spec.Template.Spec.Gardenlet.Bootstrap != BootstrapToken {
+		t.Errorf("set = %+v", set.Spec)
+	}
+	if set.Spec.ShootTemplate.Spec.Maintenance != nil {
+		t.Error("shoots of a set would all have the same maintenance window")
+	}
+}
+
+func TestSeedTemplateOf(t *testing.T) {
+	template, err := SeedTemplateOf(aConfig())
+	if err != nil || template == nil || template.Labels["tier"] != "seeds" || template.Spec.Provider.Type != "local" {
+		t.Errorf("template = %+v, %v", template, err)
+	}
+	if template, err := SeedTemplateOf(nil); err != nil || template != nil {
+		t.Errorf("template of nothing = %v, %v", template, err)
+	}
+	var _ gardencorev1beta1.SeedSpec = template.Spec
+}
