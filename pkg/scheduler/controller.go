@@ -2,33 +2,35 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
+// Reasons of events about shoots, as users know them.
 const (
-	// retryPeriod is how often an unscheduled shoot is tried again although nothing seems to have changed.
-	retryPeriod = 30 * time.Second
-	// eventReason is the reason of events about shoots that fit nowhere.
-	eventReason = "SchedulingFailed"
+	EventSchedulingSuccessful = "SchedulingSuccessful"
+	EventSchedulingFailed     = "SchedulingFailed"
+)
+
+const (
+	// DefaultRetryPeriod is how often a shoot without a seed is tried again although nothing seems to have changed.
+	DefaultRetryPeriod = 10 * time.Minute
+	// conflictPeriod is how long to wait for the cache after a write that came too late.
+	conflictPeriod = 100 * time.Millisecond
+	// maxEventNote is how long the API lets the text of an event be.
+	maxEventNote = 1024
 )
 
 // Reconciler schedules shoots that have no seed.
@@ -36,62 +38,14 @@ type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
 	Now      func() time.Time
+	// Strategy says which regions are good for a shoot. Default: SameRegion.
+	Strategy Strategy
+	// SchedulerName is the spec.schedulerName of the shoots to care for. Default: corev1beta1.DefaultSchedulerName.
+	SchedulerName string
+	// RetryPeriod is how often a shoot is tried again without a reason. Default: DefaultRetryPeriod.
+	RetryPeriod time.Duration
 
-	promises promises
-}
-
-// SetupWithManager registers the controller.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Client == nil {
-		r.Client = mgr.GetClient()
-	}
-	if r.Recorder == nil {
-		r.Recorder = mgr.GetEventRecorder("garden-scheduler")
-	}
-	if r.Now == nil {
-		r.Now = time.Now
-	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("shoot-scheduler").
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(predicate.NewPredicateFuncs(needsSeed))).
-		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(r.unscheduledShoots), builder.WithPredicates(seedChanged())).
-		// Decisions are made one after the other, each knowing the ones before.
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-		Complete(r)
-}
-
-func needsSeed(obj client.Object) bool {
-	shoot, ok := obj.(*corev1beta1.Shoot)
-	return ok && shoot.Spec.SeedName == nil && shoot.DeletionTimestamp == nil &&
-		ptr.Deref(shoot.Spec.SchedulerName, corev1beta1.DefaultSchedulerName) == corev1beta1.DefaultSchedulerName
-}
-
-// seedChanged lets pass what may make room for a shoot. Heartbeats in the status do not.
-func seedChanged() predicate.Predicate {
-	return predicate.Funcs{
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1beta1.Seed)
-			after, isSeed := e.ObjectNew.(*corev1beta1.Seed)
-			return !ok || !isSeed || before.Generation != after.Generation || notReady(before) != notReady(after) ||
-				!apiequality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
-		},
-	}
-}
-
-func (r *Reconciler) unscheduledShoots(ctx context.Context, _ client.Object) []reconcile.Request {
-	shoots := &corev1beta1.ShootList{}
-	if err := r.Client.List(ctx, shoots); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list shoots")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range shoots.Items {
-		if needsSeed(&shoots.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&shoots.Items[i])})
-		}
-	}
-	return requests
+	ledger *ledger
 }
 
 // Reconcile schedules one shoot.
@@ -100,137 +54,90 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !needsSeed(shoot) {
+	if !r.needsSeed(shoot) || r.ledger.promised(shoot) {
 		return reconcile.Result{}, nil
 	}
 	snapshot, err := r.snapshot(ctx, shoot)
+	if blocked := (*obstacle)(nil); errors.As(err, &blocked) {
+		return r.reportPending(ctx, shoot, blocked.message, "")
+	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("shoot %s: %w", request, err)
 	}
-	seed, reasons := Schedule(shoot, snapshot)
+	seed, rejections := Schedule(snapshot, shoot)
+	summary := Summary(len(snapshot.Seeds), rejections)
 	if seed == "" {
-		return reconcile.Result{RequeueAfter: retryPeriod}, r.reportPending(ctx, shoot, reasons)
+		return r.reportPending(ctx, shoot, "No seed fits. "+summary, Details(rejections, maxEventNote/2))
 	}
-	if err := r.bind(ctx, shoot, seed); err != nil {
-		return reconcile.Result{}, fmt.Errorf("bind shoot %s to seed %s: %w", request, seed, err)
-	}
-	ctrl.LoggerFrom(ctx).Info("Assigned a seed", "seed", seed, "others", reasons.String())
-	return reconcile.Result{}, nil
+	return r.assign(ctx, shoot, seed, summary)
 }
 
-func (r *Reconciler) snapshot(ctx context.Context, shoot *corev1beta1.Shoot) (Snapshot, error) {
-	seeds, shoots := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}
-	if err := r.Client.List(ctx, seeds); err != nil {
-		return Snapshot{}, fmt.Errorf("list seeds: %w", err)
-	}
-	if err := r.Client.List(ctx, shoots); err != nil {
-		return Snapshot{}, fmt.Errorf("list shoots: %w", err)
-	}
-	snapshot := Snapshot{Seeds: pointers(seeds.Items), Shoots: pointers(shoots.Items)}
-	snapshot.Promised = r.promises.outstanding(snapshot.Shoots)
-	var err error
-	if snapshot.Profile, err = r.profile(ctx, shoot); err != nil {
-		return Snapshot{}, err
-	}
-	if name := shoot.Spec.ExposureClassName; name != nil {
-		snapshot.ExposureClass = &corev1beta1.ExposureClass{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: *name}, snapshot.ExposureClass); err != nil {
-			return Snapshot{}, fmt.Errorf("exposure class %s: %w", *name, err)
-		}
-	}
-	return snapshot, nil
-}
-
-func (r *Reconciler) profile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfileSpec, error) {
-	reference := shoot.Spec.CloudProfile
-	if reference == nil {
-		return nil, nil
-	}
-	if reference.Kind == corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile {
-		profile := &corev1beta1.NamespacedCloudProfile{}
-		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: reference.Name}, profile); err != nil {
-			return nil, fmt.Errorf("namespaced cloud profile %s: %w", reference.Name, err)
-		}
-		return profile.Status.CloudProfileSpec, nil
-	}
-	profile := &corev1beta1.CloudProfile{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: reference.Name}, profile); err != nil {
-		return nil, fmt.Errorf("cloud profile %s: %w", reference.Name, err)
-	}
-	return &profile.Spec, nil
-}
-
-// bind writes the decision. A conflict means that the shoot has changed since, and that the decision is to be made again.
-func (r *Reconciler) bind(ctx context.Context, shoot *corev1beta1.Shoot, seed string) error {
+// assign writes the decision.
+func (r *Reconciler) assign(ctx context.Context, shoot *corev1beta1.Shoot, seed, summary string) (reconcile.Result, error) {
 	bound := shoot.DeepCopy()
 	bound.Spec.SeedName = &seed
-	if err := r.Client.SubResource("binding").Update(ctx, bound); err != nil {
-		return err
+	err := r.Client.SubResource("binding").Update(ctx, bound)
+	switch {
+	case err == nil:
+		r.ledger.promise(shoot, seed)
+		ctrl.LoggerFrom(ctx).Info("Assigned a seed", "seed", seed, "seeds", summary)
+		r.event(shoot, corev1.EventTypeNormal, EventSchedulingSuccessful, fmt.Sprintf("Assigned to seed %s. %s", seed, summary))
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		// The shoot has changed since, so the decision is to be made again.
+		return reconcile.Result{RequeueAfter: conflictPeriod}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+		// The API server knows something about the seed that the cache here does not, or the other way round.
+		if _, reportErr := r.reportPending(ctx, shoot, fmt.Sprintf("Seed %s was refused: %v", seed, err), ""); reportErr != nil {
+			return reconcile.Result{}, reportErr
+		}
 	}
-	r.promises.add(shoot.UID, seed)
-	return nil
+	return reconcile.Result{}, fmt.Errorf("assign shoot %s to seed %s: %w", client.ObjectKeyFromObject(shoot), seed, err)
 }
 
-// reportPending tells in the status why no seed fits, once per finding.
-func (r *Reconciler) reportPending(ctx context.Context, shoot *corev1beta1.Shoot, reasons Reasons) error {
-	message := "No seed fits. " + reasons.String()
-	if len(reasons) == 0 {
-		message = "No seed fits: the garden has none."
-	}
-	last := shoot.Status.LastOperation
-	if last != nil && last.State == corev1beta1.LastOperationStatePending && last.Description == message {
-		return nil
+// reportPending tells in the status, and in an event, why the shoot has no seed: once per finding.
+func (r *Reconciler) reportPending(ctx context.Context, shoot *corev1beta1.Shoot, message, details string) (reconcile.Result, error) {
+	again := reconcile.Result{RequeueAfter: r.RetryPeriod}
+	if isPending(shoot, message) {
+		return again, nil
 	}
 	updated := shoot.DeepCopy()
 	updated.Status.LastOperation = &corev1beta1.LastOperation{
 		Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStatePending,
 		Description: message, LastUpdateTime: metav1.NewTime(r.Now()),
 	}
-	if err := r.Client.Status().Patch(ctx, updated, client.MergeFrom(shoot)); err != nil {
-		return fmt.Errorf("status of shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	// The lock keeps a stale cache from having the same said twice.
+	patch := client.MergeFromWithOptions(shoot, client.MergeFromWithOptimisticLock{})
+	err := r.Client.Status().Patch(ctx, updated, patch)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPeriod}, nil
 	}
-	r.Recorder.Eventf(shoot, nil, corev1.EventTypeWarning, eventReason, "Schedule", "%s", message)
-	return nil
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("status of shoot %s: %w", client.ObjectKeyFromObject(shoot), err))
+	}
+	if details != "" {
+		message += " In detail: " + details
+	}
+	r.event(shoot, corev1.EventTypeWarning, EventSchedulingFailed, message)
+	return again, nil
 }
 
-// promises remembers decisions that the cache does not show yet, so that room is not given away twice.
-type promises struct {
-	mutex sync.Mutex
-	seeds map[types.UID]string
+func isPending(shoot *corev1beta1.Shoot, message string) bool {
+	last := shoot.Status.LastOperation
+	return last != nil && last.Type == corev1beta1.LastOperationTypeCreate && last.State == corev1beta1.LastOperationStatePending && last.Description == message
 }
 
-func (p *promises) add(shoot types.UID, seed string) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.seeds == nil {
-		p.seeds = map[types.UID]string{}
-	}
-	p.seeds[shoot] = seed
+func (r *Reconciler) event(shoot *corev1beta1.Shoot, kind, reason, note string) {
+	r.Recorder.Eventf(shoot, nil, kind, reason, "Schedule", "%s", shorten(note, maxEventNote))
 }
 
-// outstanding counts promises per seed, forgetting those that the shoots show, and those to shoots that are gone.
-func (p *promises) outstanding(shoots []*corev1beta1.Shoot) map[string]int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	unbound := map[types.UID]bool{}
-	for _, shoot := range shoots {
-		unbound[shoot.UID] = shoot.Spec.SeedName == nil
+// shorten cuts a text to a number of bytes.
+func shorten(text string, limit int) string {
+	const ellipsis = " …"
+	if len(text) <= limit {
+		return text
 	}
-	counts := map[string]int{}
-	for uid, seed := range p.seeds {
-		if !unbound[uid] {
-			delete(p.seeds, uid)
-			continue
-		}
-		counts[seed]++
-	}
-	return counts
-}
-
-func pointers[T any](items []T) []*T {
-	result := make([]*T, 0, len(items))
-	for i := range items {
-		result = append(result, &items[i])
-	}
-	return result
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }

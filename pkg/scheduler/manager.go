@@ -3,18 +3,31 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
 
 // Options are the settings of garden-scheduler.
 type Options struct {
+	// Strategy says which regions are good for a shoot. Default: SameRegion.
+	Strategy Strategy
+	// SchedulerName is the spec.schedulerName of the shoots to care for. Default: corev1beta1.DefaultSchedulerName.
+	SchedulerName string
+	// RetryPeriod is how often a waiting shoot is tried again although nothing seems to have changed. Default:
+	// DefaultRetryPeriod.
+	RetryPeriod time.Duration
 	// LeaderElection lets one of several replicas work. With a single replica it only costs time.
 	LeaderElection bool
 	// HealthAddress and MetricsAddress are listened on; "0" switches off.
@@ -28,8 +41,9 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 	}
 	mgr, err := ctrl.NewManager(garden, ctrl.Options{
 		Scheme:                  apis.GardenScheme(),
+		Cache:                   cacheOptions(),
 		LeaderElection:          options.LeaderElection,
-		LeaderElectionID:        "garden-scheduler",
+		LeaderElectionID:        leaderElectionID(options),
 		LeaderElectionNamespace: "garden",
 		HealthProbeBindAddress:  options.HealthAddress,
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
@@ -43,8 +57,30 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := (&Reconciler{}).SetupWithManager(mgr); err != nil {
+	reconciler := &Reconciler{Strategy: options.Strategy, SchedulerName: options.SchedulerName, RetryPeriod: options.RetryPeriod}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("shoot-scheduler: %w", err)
 	}
 	return mgr.Start(ctx)
+}
+
+// cacheOptions keep the cache small: of ConfigMaps it holds distances between regions only.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.ConfigMap{}: {
+				Namespaces: map[string]cache.Config{corev1beta1.GardenNamespace: {}},
+				Label:      labels.SelectorFromSet(labels.Set{LabelPurpose: PurposeRegionConfig}),
+			},
+		},
+	}
+}
+
+// leaderElectionID is apart for schedulers of different names, which work side by side.
+func leaderElectionID(options Options) string {
+	if options.SchedulerName == "" || options.SchedulerName == corev1beta1.DefaultSchedulerName {
+		return "garden-scheduler"
+	}
+	return "garden-scheduler-" + options.SchedulerName
 }

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
 	"net/netip"
 
 	"k8s.io/utils/ptr"
@@ -9,19 +8,47 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
+// network is a range of addresses and what it is for.
+type network struct{ use, cidr string }
+
 // overlappingNetworks: pods of the seed reach the shoot's networks through the control plane's VPN, which translates no
 // addresses for control planes with several replicas. Only those need networks apart from the seed's.
-func overlappingNetworks(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) string {
-	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil || shoot.Spec.Networking == nil {
-		return ""
+func (r *requirements) overlappingNetworks(seed *corev1beta1.Seed) *Rejection {
+	if !isHighlyAvailable(r.shoot) || r.shoot.Spec.Networking == nil {
+		return nil
 	}
-	ofShoot := map[string]*string{"pods": shoot.Spec.Networking.Pods, "services": shoot.Spec.Networking.Services, "nodes": shoot.Spec.Networking.Nodes}
-	ofSeed := map[string]*string{"pods": &seed.Spec.Networks.Pods, "services": &seed.Spec.Networks.Services, "nodes": seed.Spec.Networks.Nodes}
-	for _, shootPart := range []string{"nodes", "pods", "services"} {
-		for _, seedPart := range []string{"nodes", "pods", "services"} {
-			if overlap(ptr.Deref(ofShoot[shootPart], ""), ptr.Deref(ofSeed[seedPart], "")) {
-				return fmt.Sprintf("its network for %s %s overlaps the shoot's for %s %s", seedPart, *ofSeed[seedPart], shootPart, *ofShoot[shootPart])
+	for _, ofShoot := range shootNetworks(r.shoot, seed.Spec.Networks.ShootDefaults) {
+		for _, ofSeed := range seedNetworks(seed) {
+			if overlap(ofShoot.cidr, ofSeed.cidr) {
+				return rejection(Overlapping, "has network %s for %s, which overlaps the shoot's for %s %s", ofSeed.cidr, ofSeed.use, ofShoot.use, ofShoot.cidr)
 			}
+		}
+	}
+	return nil
+}
+
+func seedNetworks(seed *corev1beta1.Seed) []network {
+	networks := seed.Spec.Networks
+	return []network{{"nodes", ptr.Deref(networks.Nodes, "")}, {"pods", networks.Pods}, {"services", networks.Services}}
+}
+
+// shootNetworks are the shoot's networks, including those that it would get from the seed.
+func shootNetworks(shoot *corev1beta1.Shoot, defaults *corev1beta1.ShootNetworks) []network {
+	own := shoot.Spec.Networking
+	if defaults == nil {
+		defaults = &corev1beta1.ShootNetworks{}
+	}
+	services := network{"services", firstOf(own.Services, defaults.Services)}
+	if corev1beta1.IsWorkerless(shoot) {
+		return []network{services}
+	}
+	return []network{{"nodes", ptr.Deref(own.Nodes, "")}, {"pods", firstOf(own.Pods, defaults.Pods)}, services}
+}
+
+func firstOf(values ...*string) string {
+	for _, value := range values {
+		if value != nil {
+			return *value
 		}
 	}
 	return ""

@@ -34,73 +34,142 @@ func newShoot(change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	return shoot
 }
 
-func onSeed(name string) *corev1beta1.Shoot {
-	return newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = &name })
-}
-
 func room(shoots string) func(*corev1beta1.Seed) {
 	return func(s *corev1beta1.Seed) {
 		s.Status.Allocatable = corev1.ResourceList{corev1beta1.ResourceShoots: resource.MustParse(shoots)}
 	}
 }
 
+func ofProvider(name string) func(*corev1beta1.Seed) {
+	return func(s *corev1beta1.Seed) { s.Spec.Provider.Type = name }
+}
+
+func inRegion(name string) func(*corev1beta1.Seed) {
+	return func(s *corev1beta1.Seed) { s.Spec.Provider.Region = name }
+}
+
+func withZones(zones ...string) func(*corev1beta1.Seed) {
+	return func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = zones }
+}
+
+func labelled(key, value string) func(*corev1beta1.Seed) {
+	return func(s *corev1beta1.Seed) { s.Labels = map[string]string{key: value} }
+}
+
+func withTaint(key string, value *string) func(*corev1beta1.Seed) {
+	return func(s *corev1beta1.Seed) { s.Spec.Taints = []corev1beta1.SeedTaint{{Key: key, Value: value}} }
+}
+
+func withBackup(condition *corev1beta1.Condition) func(*corev1beta1.Seed) {
+	return func(s *corev1beta1.Seed) {
+		s.Spec.Backup = &corev1beta1.Backup{Provider: "local"}
+		if condition != nil {
+			condition.Type = corev1beta1.SeedBackupBucketsReady
+			s.Status.Conditions = append(s.Status.Conditions, *condition)
+		}
+	}
+}
+
+func wantsRegion(name string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) { s.Spec.Region = name }
+}
+
+func workerless(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = nil }
+
+func forTests(s *corev1beta1.Shoot) { s.Spec.Purpose = ptr.To(corev1beta1.ShootPurposeTesting) }
+
+func tolerating(kind corev1beta1.FailureToleranceType) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) {
+		s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: kind}}}
+	}
+}
+
+func inZones(zones ...string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) { s.Spec.ControlPlane = &corev1beta1.ControlPlane{Zones: zones} }
+}
+
+func selecting(key, value string, providers ...string) *corev1beta1.SeedSelector {
+	selector := &corev1beta1.SeedSelector{ProviderTypes: providers}
+	if key != "" {
+		selector.LabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+	return selector
+}
+
+func profileWith(selector *corev1beta1.SeedSelector) *corev1beta1.CloudProfileSpec {
+	return &corev1beta1.CloudProfileSpec{SeedSelector: selector}
+}
+
+func classWith(selector *corev1beta1.SeedSelector, tolerations ...corev1beta1.Toleration) *corev1beta1.ExposureClass {
+	return &corev1beta1.ExposureClass{Scheduling: &corev1beta1.ExposureClassScheduling{SeedSelector: selector, Tolerations: tolerations}}
+}
+
+func seeds(list ...*corev1beta1.Seed) []*corev1beta1.Seed { return list }
+
+// decision is what is expected of Schedule: the seed, and of each rejected seed the reason and part of the message.
+type decision struct {
+	seed     string
+	rejected map[string]Rejection
+}
+
 func TestSchedule(t *testing.T) {
-	workerless := func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = nil }
-	otherProvider := func(s *corev1beta1.Seed) { s.Spec.Provider.Type = "other" }
 	tests := map[string]struct {
 		shoot    *corev1beta1.Shoot
 		snapshot Snapshot
-		want     string
-		reasons  map[string]string // part of the reason, by seed
+		want     decision
 	}{
 		"the garden has no seed": {shoot: newShoot()},
-		"one seed fits":          {shoot: newShoot(), snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a")}}, want: "a"},
+		"one seed fits":          {shoot: newShoot(), snapshot: Snapshot{Seeds: seeds(readySeed("a"))}, want: decision{seed: "a"}},
 		"fewest shoots win": {
 			shoot:    newShoot(),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a"), readySeed("b")}, Shoots: []*corev1beta1.Shoot{onSeed("a")}},
-			want:     "b",
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"), readySeed("b")), Used: map[string]int{"a": 1}},
+			want:     decision{seed: "b"},
 		},
 		"of equals the first by name wins": {
-			shoot: newShoot(), snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("b"), readySeed("a")}}, want: "a",
+			shoot: newShoot(), snapshot: Snapshot{Seeds: seeds(readySeed("b"), readySeed("a"))}, want: decision{seed: "a"},
 		},
-		"promises count": {
+		"a seed without room": {
 			shoot:    newShoot(),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a", room("1")), readySeed("b")}, Promised: map[string]int{"a": 1, "b": 5}},
-			want:     "b", reasons: map[string]string{"a": "is full: 1 of 1"},
-		},
-		"a shoot that moves counts on both seeds": {
-			shoot: newShoot(),
-			snapshot: Snapshot{
-				Seeds: []*corev1beta1.Seed{readySeed("a"), readySeed("b"), readySeed("c")},
-				Shoots: []*corev1beta1.Shoot{newShoot(func(s *corev1beta1.Shoot) {
-					s.Spec.SeedName, s.Status.SeedName = ptr.To("a"), ptr.To("b")
-				})},
-			},
-			want: "c",
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", room("1")), readySeed("b")), Used: map[string]int{"a": 1, "b": 5}},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: Full, Message: "is full: 1 of 1"}}},
 		},
 		"another provider": {
-			shoot: newShoot(), snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a", otherProvider)}},
-			reasons: map[string]string{"a": "has provider other, the shoot needs local"},
+			shoot: newShoot(), snapshot: Snapshot{Seeds: seeds(readySeed("a", ofProvider("other")))},
+			want: decision{rejected: map[string]Rejection{"a": {Reason: OtherProvider, Message: "has provider other, the shoot needs local"}}},
 		},
 		"a shoot without workers runs on any provider": {
-			shoot: newShoot(workerless), snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a", otherProvider)}}, want: "a",
+			shoot: newShoot(workerless), snapshot: Snapshot{Seeds: seeds(readySeed("a", ofProvider("other")))}, want: decision{seed: "a"},
 		},
 		"the profile accepts another provider": {
-			shoot: newShoot(),
-			snapshot: Snapshot{
-				Seeds:   []*corev1beta1.Seed{readySeed("a", otherProvider)},
-				Profile: &corev1beta1.CloudProfileSpec{SeedSelector: &corev1beta1.SeedSelector{ProviderTypes: []string{"other"}}},
-			},
-			want: "a",
+			shoot:    newShoot(),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", ofProvider("other"))), Profile: profileWith(selecting("", "", "other"))},
+			want:     decision{seed: "a"},
+		},
+		"the shoot accepts every provider": {
+			shoot:    newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("", "", "*") }),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", ofProvider("other")))},
+			want:     decision{seed: "a"},
+		},
+		"the shoot cannot accept more than the profile": {
+			shoot:    newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("", "", "*") }),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"), readySeed("b", ofProvider("x"))), Profile: profileWith(selecting("", "", "x", "y"))},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: OtherProvider, Message: "needs x or y"}}},
 		},
 		"another region": {
-			shoot:    newShoot(func(s *corev1beta1.Shoot) { s.Spec.Region = "there" }),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a")}},
-			reasons:  map[string]string{"a": "is in region here, the shoot in there"},
+			shoot: newShoot(wantsRegion("there")), snapshot: Snapshot{Seeds: seeds(readySeed("a"))},
+			want: decision{rejected: map[string]Rejection{"a": {Reason: OtherRegion, Message: "is in region here, the shoot in there"}}},
+		},
+		"a shoot for tests runs in any region": {
+			shoot: newShoot(wantsRegion("there"), forTests), snapshot: Snapshot{Seeds: seeds(readySeed("a"))}, want: decision{seed: "a"},
+		},
+		"a shoot for tests goes where fewest are": {
+			shoot:    newShoot(forTests),
+			snapshot: Snapshot{Strategy: MinimalDistance, Seeds: seeds(readySeed("a"), readySeed("b", inRegion("there"))), Used: map[string]int{"a": 1}},
+			want:     decision{seed: "b"},
 		},
 		"seeds that take nothing": {
 			shoot: newShoot(),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{
+			snapshot: Snapshot{Seeds: seeds(
 				readySeed("deleted", func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{} }),
 				readySeed("hidden", func(s *corev1beta1.Seed) {
 					s.Spec.Settings = &corev1beta1.SeedSettings{Scheduling: &corev1beta1.SeedSettingScheduling{}}
@@ -110,83 +179,173 @@ func TestSchedule(t *testing.T) {
 					s.Status.Conditions[0].Status, s.Status.Conditions[0].Message = corev1beta1.ConditionUnknown, "stopped reporting"
 				}),
 				readySeed("new", func(s *corev1beta1.Seed) { s.Status.Conditions = nil }),
+			)},
+			want: decision{rejected: map[string]Rejection{
+				"deleted": {Reason: Deleted, Message: "is being deleted"}, "hidden": {Reason: Invisible, Message: "visible is false"},
+				"unprepared": {Reason: NotReady, Message: "not been prepared"},
+				"silent":     {Reason: NotReady, Message: "GardenletReady Unknown: stopped reporting"},
+				"new":        {Reason: NotReady, Message: "has not reported yet"},
 			}},
-			reasons: map[string]string{
-				"deleted": "is being deleted", "hidden": "visible is false", "unprepared": "not been prepared",
-				"silent": "GardenletReady is Unknown: stopped reporting", "new": "has not reported yet",
-			},
+		},
+		"a seed that is to back up can": {
+			shoot: newShoot(),
+			snapshot: Snapshot{Seeds: seeds(
+				readySeed("a", withBackup(nil)),
+				readySeed("b", withBackup(&corev1beta1.Condition{Status: corev1beta1.ConditionFalse, Message: "bucket is gone"})),
+				readySeed("c", withBackup(&corev1beta1.Condition{Status: corev1beta1.ConditionTrue})),
+			)},
+			want: decision{seed: "c", rejected: map[string]Rejection{
+				"a": {Reason: BackupNotReady, Message: "no condition BackupBucketsReady"}, "b": {Reason: BackupNotReady, Message: "bucket is gone"},
+			}},
 		},
 		"taints": {
-			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.Tolerations = []corev1beta1.Toleration{{Key: "quiet"}} }),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{
-				readySeed("a", func(s *corev1beta1.Seed) { s.Spec.Taints = []corev1beta1.SeedTaint{{Key: "loud"}} }),
-				readySeed("b", func(s *corev1beta1.Seed) {
-					s.Spec.Taints = []corev1beta1.SeedTaint{{Key: "quiet", Value: ptr.To("very")}}
-				}),
-			}},
-			want: "b", reasons: map[string]string{"a": "has taint loud"},
-		},
-		"seed selector": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) {
-				s.Spec.SeedSelector = &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"size": "big"}}}
+				s.Spec.Tolerations = []corev1beta1.Toleration{{Key: "quiet"}, {Key: "loud", Value: ptr.To("a bit")}}
 			}),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{
-				readySeed("a"), readySeed("b", func(s *corev1beta1.Seed) { s.Labels = map[string]string{"size": "big"} }),
-			}},
-			want: "b", reasons: map[string]string{"a": "seedSelector of the shoot"},
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", withTaint("loud", ptr.To("very"))), readySeed("b", withTaint("quiet", ptr.To("very"))))},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: Tainted, Message: "has taint loud=very"}}},
 		},
-		"zones and restrictions": {
+		"the exposure class tolerates and selects": {
+			shoot: newShoot(),
+			snapshot: Snapshot{
+				Seeds:         seeds(readySeed("a"), readySeed("b", withTaint("internet", nil), labelled("exposed", "true"))),
+				ExposureClass: classWith(selecting("exposed", "true"), corev1beta1.Toleration{Key: "internet"}),
+			},
+			want: decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: NotSelected, Message: "the exposure class (exposed=true)"}}},
+		},
+		"the shoot selects": {
+			shoot:    newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedSelector = selecting("size", "big") }),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"), readySeed("b", labelled("size", "big")))},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: NotSelected, Message: "seedSelector of the shoot"}}},
+		},
+		"the profile selects": {
+			shoot:    newShoot(),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"), readySeed("b", labelled("size", "big"))), Profile: profileWith(selecting("size", "big"))},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: NotSelected, Message: "seedSelector of the cloud profile"}}},
+		},
+		"failure tolerance zone needs three zones": {
+			shoot:    newShoot(tolerating(corev1beta1.FailureToleranceTypeZone)),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", withZones("1", "2")), readySeed("b", withZones("1", "2", "3")))},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: MissingZones, Message: "has 2 zones, failure tolerance zone needs 3"}}},
+		},
+		"the control plane's zones": {
+			shoot: newShoot(inZones("2")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", withZones("1")), readySeed("b", withZones("1", "2")), readySeed("c", withZones("1"), func(s *corev1beta1.Seed) {
+				s.Spec.Settings = &corev1beta1.SeedSettings{ZoneSelection: &corev1beta1.SeedSettingZoneSelection{Mode: corev1beta1.ZoneSelectionModePrefer}}
+			})), Used: map[string]int{"b": 1}},
+			want: decision{seed: "c", rejected: map[string]Rejection{"a": {Reason: MissingZones, Message: "has no zone 2"}}},
+		},
+		"access restrictions": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) {
-				s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeZone}}}
 				s.Spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{AccessRestriction: corev1beta1.AccessRestriction{Name: "eu"}}}
 			}),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{
-				readySeed("a"), readySeed("b", func(s *corev1beta1.Seed) { s.Spec.Provider.Zones = []string{"1", "2", "3"} }),
-			}},
-			reasons: map[string]string{"a": "has 0 zones", "b": "access restriction eu"},
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"), readySeed("b", func(s *corev1beta1.Seed) {
+				s.Spec.AccessRestrictions = []corev1beta1.AccessRestriction{{Name: "us"}, {Name: "eu"}}
+			}))},
+			want: decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: NoAccessRestriction, Message: "access restriction eu"}}},
 		},
 		"networks of a highly available control plane": {
-			shoot: newShoot(func(s *corev1beta1.Shoot) {
-				s.Spec.ControlPlane = &corev1beta1.ControlPlane{HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: corev1beta1.FailureToleranceTypeNode}}}
+			shoot: newShoot(tolerating(corev1beta1.FailureToleranceTypeNode), func(s *corev1beta1.Shoot) {
 				s.Spec.Networking = &corev1beta1.Networking{Pods: ptr.To("10.1.128.0/17")}
 			}),
-			snapshot: Snapshot{Seeds: []*corev1beta1.Seed{readySeed("a")}},
-			reasons:  map[string]string{"a": "its network for pods 10.1.0.0/16 overlaps the shoot's for pods"},
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"))},
+			want:     decision{rejected: map[string]Rejection{"a": {Reason: Overlapping, Message: "has network 10.1.0.0/16 for pods, which overlaps the shoot's for pods 10.1.128.0/17"}}},
+		},
+		"networks that the seed would give": {
+			shoot: newShoot(tolerating(corev1beta1.FailureToleranceTypeNode), func(s *corev1beta1.Shoot) { s.Spec.Networking = &corev1beta1.Networking{} }),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", func(s *corev1beta1.Seed) {
+				s.Spec.Networks.ShootDefaults = &corev1beta1.ShootNetworks{Services: ptr.To("10.2.0.0/24")}
+			}))},
+			want: decision{rejected: map[string]Rejection{"a": {Reason: Overlapping, Message: "for services 10.2.0.0/24"}}},
+		},
+		"networks of a single control plane may overlap": {
+			shoot:    newShoot(func(s *corev1beta1.Shoot) { s.Spec.Networking = &corev1beta1.Networking{Pods: ptr.To("10.1.0.0/16")} }),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a"))},
+			want:     decision{seed: "a"},
+		},
+		"what waiting does not cure is said first": {
+			shoot:    newShoot(),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", inRegion("there"), room("0"), func(s *corev1beta1.Seed) { s.Status = corev1beta1.SeedStatus{} }))},
+			want:     decision{rejected: map[string]Rejection{"a": {Reason: OtherRegion, Message: "there"}}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, reasons := Schedule(test.shoot, test.snapshot)
-			if got != test.want {
-				t.Errorf("seed = %q, want %q; reasons: %s", got, test.want, reasons)
-			}
-			if len(reasons) != len(test.reasons) {
-				if test.want == "" || len(test.reasons) > 0 {
-					t.Errorf("reasons = %v, want %v", reasons, test.reasons)
-				}
-			}
-			for seed, part := range test.reasons {
-				if !strings.Contains(reasons[seed], part) {
-					t.Errorf("reason of seed %s = %q, want it to contain %q", seed, reasons[seed], part)
-				}
-			}
+			seed, rejections := Schedule(test.snapshot, test.shoot)
+			checkDecision(t, seed, rejections, test.want)
 		})
 	}
 }
 
-func TestPromisesAreKeptUntilTheyShow(t *testing.T) {
-	waiting, other := newShoot(), newShoot()
-	waiting.UID, other.UID = "1", "2"
-	var p promises
-	p.add(waiting.UID, "a")
-	p.add(other.UID, "a")
-	other.Spec.SeedName = ptr.To("a")
-
-	got := p.outstanding([]*corev1beta1.Shoot{waiting, other})
-	if got["a"] != 1 {
-		t.Errorf("outstanding = %v, want one on seed a", got)
+func TestScheduleByDistance(t *testing.T) {
+	near, far := inRegion("eu-west-1"), inRegion("us-west-1")
+	tests := map[string]struct {
+		shoot    *corev1beta1.Shoot
+		snapshot Snapshot
+		want     decision
+	}{
+		"the shoot's own region is nearest": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", far), readySeed("b", near)), Used: map[string]int{"b": 3}},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: Farther, Message: "is in region us-west-1 at distance 4, others are at 0"}}},
+		},
+		"of the nearest the one with fewest shoots": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", near), readySeed("b", near)), Used: map[string]int{"a": 1}},
+			want:     decision{seed: "b"},
+		},
+		"a far seed is better than none": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", far), readySeed("b", near, room("0")))},
+			want:     decision{seed: "a", rejected: map[string]Rejection{"b": {Reason: Full, Message: "0 of 0"}}},
+		},
+		"another provider counts as distance": {
+			shoot:    newShoot(workerless, wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", near, ofProvider("other")), readySeed("b", inRegion("eu-1")), readySeed("c", near, ofProvider("other")))},
+			want:     decision{seed: "a", rejected: map[string]Rejection{"b": {Reason: Farther, Message: "at distance 3, others are at 2"}}},
+		},
+		"configured distances come before names": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", far), readySeed("b", inRegion("eu-west-2"))), Distances: map[string]int{"us-west-1": 10, "eu-west-2": 20}},
+			want:     decision{seed: "a", rejected: map[string]Rejection{"b": {Reason: Farther, Message: "at distance 20, others are at 10"}}},
+		},
+		"regions that nobody configured": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", far), readySeed("b", inRegion("eu-west-2"))), Distances: map[string]int{"us-west-1": 10}},
+			want:     decision{seed: "a", rejected: map[string]Rejection{"b": {Reason: Farther, Message: "for which no distance is configured"}}},
+		},
+		"the own region is at distance 0": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", far), readySeed("b", near)), Distances: map[string]int{"us-west-1": 10}},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: Farther, Message: "at distance 10, others are at 0"}}},
+		},
+		"names decide where nothing is configured": {
+			shoot:    newShoot(wantsRegion("eu-west-1")),
+			snapshot: Snapshot{Seeds: seeds(readySeed("a", far), readySeed("b", inRegion("eu-west-2"))), Distances: map[string]int{"ap-east-1": 1}},
+			want:     decision{seed: "b", rejected: map[string]Rejection{"a": {Reason: Farther, Message: "at distance 4, others are at 2"}}},
+		},
 	}
-	if got := p.outstanding(nil); got["a"] != 0 {
-		t.Errorf("outstanding = %v after the shoots are gone, want none", got)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.snapshot.Strategy = MinimalDistance
+			seed, rejections := Schedule(test.snapshot, test.shoot)
+			checkDecision(t, seed, rejections, test.want)
+		})
+	}
+}
+
+func checkDecision(t *testing.T, seed string, rejections []Rejection, want decision) {
+	t.Helper()
+	if seed != want.seed {
+		t.Errorf("seed = %q, want %q", seed, want.seed)
+	}
+	if len(rejections) != len(want.rejected) {
+		t.Errorf("rejections = %v, want of %v", rejections, want.rejected)
+	}
+	for _, got := range rejections {
+		expected, ok := want.rejected[got.Seed]
+		if !ok || got.Reason != expected.Reason || !strings.Contains(got.Message, expected.Message) {
+			t.Errorf("rejection of %s = %s, %q; want %s with %q", got.Seed, got.Reason, got.Message, expected.Reason, expected.Message)
+		}
 	}
 }
