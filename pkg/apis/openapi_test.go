@@ -9,9 +9,12 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
+	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // Every kind that garden-apiserver serves has a definition, under the name that the API server looks for, with all that it refers
@@ -21,7 +24,8 @@ func TestOpenAPIDefinitionsAreComplete(t *testing.T) {
 	config := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(scheme))
 	for gvk := range scheme.AllKnownTypes() {
 		switch gvk.GroupVersion() {
-		case gardencorev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion:
+		case gardencorev1beta1.SchemeGroupVersion, gardencorev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
+			seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion:
 		default:
 			continue
 		}

@@ -23,10 +23,13 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
+	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 const roundsPerKind = 30
@@ -47,7 +50,8 @@ func TestRoundTrip(t *testing.T) {
 
 func ownKinds(scheme *runtime.Scheme) []schema.GroupVersionKind {
 	own := []schema.GroupVersion{
-		gardencorev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion,
+		gardencorev1beta1.SchemeGroupVersion, gardencorev1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
+		seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion,
 		extensionsv1alpha1.SchemeGroupVersion, resourcesv1alpha1.SchemeGroupVersion,
 	}
 	shared := scheme.KnownTypes(schema.GroupVersion{Version: "v1"})

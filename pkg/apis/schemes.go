@@ -14,10 +14,13 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
+	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 var (
@@ -26,7 +29,10 @@ var (
 			kubernetesscheme.AddToScheme,
 			apiregistrationv1.AddToScheme,
 			gardencorev1beta1.AddToScheme,
+			gardencorev1.AddToScheme,
 			securityv1alpha1.AddToScheme,
+			seedmanagementv1alpha1.AddToScheme,
+			operationsv1alpha1.AddToScheme,
 			authenticationv1alpha1.AddToScheme,
 		)
 	})
@@ -43,8 +49,8 @@ var (
 	})
 )
 
-// GardenScheme returns the scheme for objects in the garden: those of Kubernetes, APIServices, and the groups core, security and
-// authentication. It is built once; callers must not add to it.
+// GardenScheme returns the scheme for objects in the garden: those of Kubernetes, APIServices, and the groups core, security,
+// seedmanagement, operations and authentication. It is built once; callers must not add to it.
 func GardenScheme() *runtime.Scheme { return gardenScheme() }
 
 // SeedScheme returns the scheme for objects in seeds: those of Kubernetes, CustomResourceDefinitions, the groups extensions,

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,8 +12,11 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
+	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // apisPackage is where our own types live. Only these have an internal form.
@@ -20,7 +24,8 @@ const apisPackage = "github.com/trellis-garden/trellis/pkg/apis/"
 
 var (
 	// Scheme knows the kinds that the server serves. Each type is its own internal form, so nothing is ever converted:
-	// what a client sent, what admission sees and what etcd stores is one Go type.
+	// what a client sent, what admission sees and what etcd stores is one Go type. The one exception is core.gardener.cloud/v1,
+	// whose ControllerDeployment is converted from and to that of v1beta1.
 	Scheme = newScheme(true)
 	// wireScheme knows the same kinds without their internal forms. Published OpenAPI is named by it.
 	wireScheme = newScheme(false)
@@ -31,16 +36,32 @@ var (
 	ParameterCodec = runtime.NewParameterCodec(Scheme)
 )
 
+// storedVersions are the versions that objects are stored in, one for each group.
+var storedVersions = []schema.GroupVersion{
+	corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion, seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
+}
+
 func newScheme(withInternal bool) *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	utilruntime.Must(corev1beta1.AddToScheme(scheme))
-	utilruntime.Must(securityv1alpha1.AddToScheme(scheme))
-	utilruntime.Must(authenticationv1alpha1.AddToScheme(scheme))
-	for _, version := range []schema.GroupVersion{corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion, authenticationv1alpha1.SchemeGroupVersion} {
-		utilruntime.Must(scheme.SetVersionPriority(version))
-		if withInternal {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
+		operationsv1alpha1.AddToScheme, authenticationv1alpha1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	// the payload of scale subresources
+	scheme.AddKnownTypes(autoscalingv1.SchemeGroupVersion, &autoscalingv1.Scale{})
+	if withInternal {
+		for _, version := range append([]schema.GroupVersion{authenticationv1alpha1.SchemeGroupVersion}, storedVersions...) {
 			registerAsInternal(scheme, version)
 		}
+		scheme.AddKnownTypes(schema.GroupVersion{Group: autoscalingv1.GroupName, Version: runtime.APIVersionInternal}, &autoscalingv1.Scale{})
+	}
+	for _, versions := range [][]schema.GroupVersion{
+		{gardencorev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion}, {securityv1alpha1.SchemeGroupVersion},
+		{seedmanagementv1alpha1.SchemeGroupVersion}, {operationsv1alpha1.SchemeGroupVersion}, {authenticationv1alpha1.SchemeGroupVersion},
+	} {
+		utilruntime.Must(scheme.SetVersionPriority(versions...))
 	}
 	v1 := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, v1)

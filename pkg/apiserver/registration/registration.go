@@ -11,8 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // Users as which the garden's own processes speak to the garden's kube-apiserver: common names of client certificates.
@@ -42,7 +45,10 @@ type Target struct {
 }
 
 // groupVersions are the versions that garden-apiserver serves.
-var groupVersions = []schema.GroupVersion{corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion}
+var groupVersions = []schema.GroupVersion{
+	gardencorev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
+	seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
+}
 
 // Objects returns everything to apply, in order.
 //
@@ -107,6 +113,11 @@ func accessObjects() []client.Object {
 		clusterRoleBinding("gardener.cloud:system:garden-controller-manager", "cluster-admin", ControllerManagerUser),
 		clusterRole("gardener.cloud:system:garden-scheduler", schedulerRules()...),
 		clusterRoleBinding("gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler", SchedulerUser),
+		// Distances between regions, which the scheduler reads, are ConfigMaps in the garden's namespace.
+		role(Namespace, "gardener.cloud:system:garden-scheduler", rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"},
+		}),
+		roleBinding(Namespace, "gardener.cloud:system:garden-scheduler", "gardener.cloud:system:garden-scheduler", SchedulerUser),
 	}
 	return objects
 }
@@ -117,6 +128,8 @@ func apiServerRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create"}},
 		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		// Gardenlets see their own requests only; who asked for which one is to be known.
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"get", "list", "watch"}},
 	}
 }
 
@@ -132,6 +145,10 @@ func schedulerRules() []rbacv1.PolicyRule {
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), "ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+}
+
+func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"), ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules}
 }
 
 func clusterRoleBinding(name, role, user string) *rbacv1.ClusterRoleBinding {

@@ -26,6 +26,7 @@ func secretBindings() Served {
 		},
 		Validate:       corev1beta1.ValidateSecretBinding,
 		ValidateUpdate: corev1beta1.ValidateSecretBindingUpdate,
+		Warnings:       corev1beta1.SecretBindingWarnings,
 	}
 }
 
@@ -45,25 +46,5 @@ func credentialsBindings() Served {
 		},
 		Validate:       securityv1alpha1.ValidateCredentialsBinding,
 		ValidateUpdate: securityv1alpha1.ValidateCredentialsBindingUpdate,
-	}
-}
-
-func workloadIdentities() Served {
-	return &Kind[*securityv1alpha1.WorkloadIdentity]{
-		Version: securityv1alpha1.SchemeGroupVersion, Plural: "workloadidentities", Singular: "workloadidentity", Namespaced: true,
-		ShortNames: []string{"wi"},
-		New:        func() *securityv1alpha1.WorkloadIdentity { return &securityv1alpha1.WorkloadIdentity{} },
-		NewList:    func() runtime.Object { return &securityv1alpha1.WorkloadIdentityList{} },
-		Spec:       func(w *securityv1alpha1.WorkloadIdentity) any { return w.Spec },
-		// The subject is a function of the object's name and UID; nobody else may set it.
-		Canonicalize: func(w *securityv1alpha1.WorkloadIdentity) {
-			w.Status.Sub = "gardener.cloud:workloadidentity:" + w.Namespace + ":" + w.Name + ":" + string(w.UID)
-		},
-		Columns: []Column[*securityv1alpha1.WorkloadIdentity]{
-			{Name: "Sub", Description: "The subject of issued tokens.", Cell: func(w *securityv1alpha1.WorkloadIdentity) any { return w.Status.Sub }},
-			{Name: "Type", Description: "The system that accepts the tokens.", Cell: func(w *securityv1alpha1.WorkloadIdentity) any { return w.Spec.TargetSystem.Type }},
-		},
-		Validate:       securityv1alpha1.ValidateWorkloadIdentity,
-		ValidateUpdate: securityv1alpha1.ValidateWorkloadIdentityUpdate,
 	}
 }

@@ -30,7 +30,8 @@ func controllerRegistrations() Served {
 	}
 }
 
-func controllerDeployments() Served {
+// controllerDeployments is served in two versions, see ControllerDeploymentsV1.
+func controllerDeployments() *Kind[*corev1beta1.ControllerDeployment] {
 	return &Kind[*corev1beta1.ControllerDeployment]{
 		Version: corev1beta1.SchemeGroupVersion, Plural: "controllerdeployments", Singular: "controllerdeployment",
 		ShortNames: []string{"ctrldeploy"},
@@ -42,8 +43,8 @@ func controllerDeployments() Served {
 		Columns: []Column[*corev1beta1.ControllerDeployment]{
 			{Name: "Type", Description: "How the extension is deployed.", Cell: func(d *corev1beta1.ControllerDeployment) any { return d.Type }},
 		},
-		Validate:       corev1beta1.ValidateControllerDeployment,
-		ValidateUpdate: corev1beta1.ValidateControllerDeploymentUpdate,
+		Validate:       validateControllerDeployment,
+		ValidateUpdate: validateControllerDeploymentUpdate,
 	}
 }
 

@@ -9,5 +9,7 @@ func Kinds() []Served {
 		backupBuckets(), backupEntries(),
 		controllerRegistrations(), controllerDeployments(), controllerInstallations(),
 		credentialsBindings(), workloadIdentities(),
+		managedSeeds(), managedSeedSets(), gardenlets(),
+		bastions(),
 	}
 }
