@@ -1,0 +1,149 @@
+package maintenance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// Why something is updated, as status.lastMaintenance tells it.
+const (
+	reasonAutomatic = "automatic update"
+	reasonExpired   = "version expired"
+)
+
+// Update brings the versions of a shoot to what the cloud profile offers and the shoot allows. It returns what it changed, for
+// humans, and what should have been updated but cannot be.
+func Update(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec, now time.Time) (changes, failures []string) {
+	u := &updater{shoot: shoot, profile: profile, now: now, auto: automatic(shoot)}
+	u.kubernetes()
+	for i := range shoot.Spec.Provider.Workers {
+		u.workerKubernetes(&shoot.Spec.Provider.Workers[i])
+		u.machineImage(&shoot.Spec.Provider.Workers[i])
+	}
+	return u.changes, u.failures
+}
+
+// automatic returns what a shoot wants to have updated; everything unless it says otherwise.
+func automatic(shoot *corev1beta1.Shoot) corev1beta1.MaintenanceAutoUpdate {
+	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.AutoUpdate == nil {
+		return corev1beta1.MaintenanceAutoUpdate{KubernetesVersion: true, MachineImageVersion: ptr.To(true)}
+	}
+	return *shoot.Spec.Maintenance.AutoUpdate
+}
+
+type updater struct {
+	shoot             *corev1beta1.Shoot
+	profile           *corev1beta1.CloudProfileSpec
+	now               time.Time
+	auto              corev1beta1.MaintenanceAutoUpdate
+	changes, failures []string
+}
+
+// report notes a change of what from one version to another; of a version that should change but cannot, to is nil.
+func (u *updater) report(what string, from, to *semver.Version, expired bool) {
+	switch {
+	case to != nil && expired:
+		u.changes = append(u.changes, fmt.Sprintf("%s updated from %s to %s: %s", what, from, to, reasonExpired))
+	case to != nil:
+		u.changes = append(u.changes, fmt.Sprintf("%s updated from %s to %s: %s", what, from, to, reasonAutomatic))
+	case expired:
+		u.failures = append(u.failures, fmt.Sprintf("%s %s has expired and the cloud profile offers no version to update to", what, from))
+	}
+}
+
+func (u *updater) kubernetes() {
+	current, err := semver.NewVersion(u.shoot.Spec.Kubernetes.Version)
+	if err != nil {
+		return
+	}
+	versions := newOffer(u.profile.Kubernetes.Versions, u.now)
+	to := kubernetesUpdate(current, versions, u.auto.KubernetesVersion, nil)
+	u.report("Kubernetes", current, to, versions.expired(current))
+	if to != nil {
+		u.shoot.Spec.Kubernetes.Version = to.String()
+	}
+}
+
+// workerKubernetes updates the version of a pool that has one of its own, never beyond the control plane's.
+func (u *updater) workerKubernetes(worker *corev1beta1.Worker) {
+	if worker.Kubernetes == nil || worker.Kubernetes.Version == nil {
+		return
+	}
+	current, err := semver.NewVersion(*worker.Kubernetes.Version)
+	controlPlane, errControlPlane := semver.NewVersion(u.shoot.Spec.Kubernetes.Version)
+	if err != nil || errControlPlane != nil {
+		return
+	}
+	versions := newOffer(u.profile.Kubernetes.Versions, u.now)
+	to := kubernetesUpdate(current, versions, u.auto.KubernetesVersion, controlPlane)
+	u.report(fmt.Sprintf("Kubernetes of worker pool %q", worker.Name), current, to, versions.expired(current))
+	if to != nil {
+		worker.Kubernetes.Version = ptr.To(to.String())
+	}
+}
+
+func (u *updater) machineImage(worker *corev1beta1.Worker) {
+	image := worker.Machine.Image
+	if image == nil || image.Version == nil {
+		return
+	}
+	current, err := semver.NewVersion(*image.Version)
+	if err != nil {
+		return
+	}
+	kubelet := u.shoot.Spec.Kubernetes.Version
+	if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
+		kubelet = *worker.Kubernetes.Version
+	}
+	versions := newOffer(u.profile.VersionsFor(image.Name, worker.Machine.Type, kubelet), u.now)
+	reachable := u.reachable(worker, image.Name, versions, current)
+	to := imageUpdate(current, reachable, ptr.Deref(u.auto.MachineImageVersion, true), u.strategy(image.Name))
+	u.report(fmt.Sprintf("Machine image %q of worker pool %q", image.Name, worker.Name), current, to, versions.expired(current))
+	if to != nil {
+		image.Version = ptr.To(to.Original())
+	}
+}
+
+// strategy is how far updates of an image go.
+func (u *updater) strategy(image string) corev1beta1.MachineImageUpdateStrategy {
+	for _, offered := range u.profile.MachineImages {
+		if offered.Name == image && offered.UpdateStrategy != nil {
+			return *offered.UpdateStrategy
+		}
+	}
+	return corev1beta1.UpdateStrategyMajor
+}
+
+// reachable leaves out what machines that are updated in place cannot go to.
+func (u *updater) reachable(worker *corev1beta1.Worker, image string, versions offer, current *semver.Version) offer {
+	strategy := ptr.Deref(worker.UpdateStrategy, corev1beta1.AutoRollingUpdate)
+	if strategy == corev1beta1.AutoRollingUpdate {
+		return versions
+	}
+	return slices.DeleteFunc(slices.Clone(versions), func(candidate candidate) bool {
+		return !candidate.Equal(current) && !u.updatesInPlace(image, candidate.Version, current)
+	})
+}
+
+func (u *updater) updatesInPlace(image string, to, from *semver.Version) bool {
+	for _, offered := range u.profile.MachineImages {
+		for _, version := range offered.Versions {
+			if offered.Name != image || version.Version != to.Original() {
+				continue
+			}
+			inPlace := version.InPlaceUpdates
+			if inPlace == nil || !inPlace.Supported {
+				return false
+			}
+			least, err := semver.NewVersion(ptr.Deref(inPlace.MinVersionForUpdate, "0.0.0"))
+			return err == nil && !from.LessThan(least)
+		}
+	}
+	return false
+}
