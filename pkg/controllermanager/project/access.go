@@ -106,7 +106,11 @@ func apply(ctx context.Context, c client.Client, wanted client.Object) error {
 func copyContent(to, from client.Object) {
 	switch to := to.(type) {
 	case *rbacv1.ClusterRole:
-		to.Rules = from.(*rbacv1.ClusterRole).Rules
+		wanted := from.(*rbacv1.ClusterRole)
+		to.AggregationRule = wanted.AggregationRule
+		if wanted.AggregationRule == nil { // else Kubernetes writes the rules
+			to.Rules = wanted.Rules
+		}
 	case *rbacv1.ClusterRoleBinding:
 		to.Subjects = from.(*rbacv1.ClusterRoleBinding).Subjects
 	case *rbacv1.RoleBinding:

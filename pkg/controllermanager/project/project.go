@@ -4,9 +4,11 @@ package project
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
 // deletionRetry is how soon to look again at a project that cannot be deleted yet.
@@ -25,6 +28,9 @@ const deletionRetry = 2 * time.Second
 
 // keepNamespace on a project's namespace keeps it when the project is deleted.
 const keepNamespace = "namespace.gardener.cloud/keep-after-project-deletion"
+
+// ConditionReconciled says whether a project has the namespace and the roles that it should have, or why not.
+const ConditionReconciled corev1beta1.ConditionType = "ProjectReconciled"
 
 // Reconciler reconciles projects.
 type Reconciler struct {
@@ -67,11 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	err := r.reconcile(ctx, project)
-	phase := corev1beta1.ProjectReady
+	phase, condition := corev1beta1.ProjectReady, conditions.New(ConditionReconciled, corev1beta1.ConditionTrue, "ProjectReconciled", "Namespace and roles of the project are as they should be.")
 	if err != nil {
-		phase = corev1beta1.ProjectFailed
+		phase, condition = corev1beta1.ProjectFailed, conditions.New(ConditionReconciled, corev1beta1.ConditionFalse, "ReconciliationFailed", err.Error())
 	}
-	if statusErr := r.updateStatus(ctx, project, phase); err == nil {
+	if statusErr := r.updateStatus(ctx, project, phase, condition); err == nil {
 		err = statusErr
 	}
 	if err != nil {
@@ -91,12 +97,12 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 			return fmt.Errorf("write spec.namespace: %w", err)
 		}
 	}
-	for _, object := range Access(project) {
+	for _, object := range slices.Concat(Access(project), ExtensionAccess(project)) {
 		if err := apply(ctx, r.Client, object); err != nil {
 			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
 		}
 	}
-	return nil
+	return pruneExtensionAccess(ctx, r.Client, project, extensionRoles(project))
 }
 
 // NamespaceOf returns the namespace of a project: the one it names, or garden-<project>.
@@ -154,13 +160,14 @@ func mergeLabels(object client.Object, wanted map[string]string) bool {
 	return changed
 }
 
-func (r *Reconciler) updateStatus(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
-	if project.Status.Phase == phase && project.Status.ObservedGeneration == project.Generation {
-		return nil
-	}
+func (r *Reconciler) updateStatus(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase, condition corev1beta1.Condition) error {
 	before := project.DeepCopy()
 	project.Status.Phase = phase
 	project.Status.ObservedGeneration = project.Generation
+	project.Status.Conditions = conditions.Set(project.Status.Conditions, condition, time.Now())
+	if apiequality.Semantic.DeepEqual(before.Status, project.Status) {
+		return nil
+	}
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, project, client.MergeFrom(before)))
 }
 
@@ -169,7 +176,8 @@ func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 	if !controllerutil.ContainsFinalizer(project, corev1beta1.GardenerName) {
 		return reconcile.Result{}, nil
 	}
-	if err := r.updateStatus(ctx, project, corev1beta1.ProjectTerminating); err != nil {
+	condition := conditions.New(ConditionReconciled, corev1beta1.ConditionProgressing, "ProjectDeletion", "The project is being deleted.")
+	if err := r.updateStatus(ctx, project, corev1beta1.ProjectTerminating, condition); err != nil {
 		return reconcile.Result{}, fmt.Errorf("status of project %s: %w", project.Name, err)
 	}
 	gone, err := r.cleanUp(ctx, project)
@@ -203,7 +211,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, project *corev1beta1.Project) 
 			return false, fmt.Errorf("%T %s: %w", object, object.GetName(), err)
 		}
 	}
-	return true, nil
+	return true, pruneExtensionAccess(ctx, r.Client, project, nil)
 }
 
 // releaseNamespace deletes the namespace, or lets go of it when it is to be kept.

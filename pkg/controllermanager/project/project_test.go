@@ -173,3 +173,52 @@ func TestDeletionWaitsForShoots(t *testing.T) {
 		t.Errorf("cluster roles = %v, %v; want none", roles.Items, err)
 	}
 }
+
+func TestRolesOfExtensions(t *testing.T) {
+	ctx := context.Background()
+	project := newProject()
+	project.Spec.Members[1].Roles = append(project.Spec.Members[1].Roles, "extension:dns")
+	project.Spec.Members[2].Role = "extension:dns"
+	project.Spec.Members[2].Roles = []string{"extension:audit"}
+	r := newReconciler(project)
+	reconcileOnce := func() {
+		t.Helper()
+		if _, err := reconcileDemo(t, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcileOnce()
+	role, binding := &rbacv1.ClusterRole{}, &rbacv1.RoleBinding{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: "gardener.cloud:extension:project:demo:dns"}, role); err != nil {
+		t.Fatal(err)
+	}
+	if rule := role.AggregationRule; rule == nil || rule.ClusterRoleSelectors[0].MatchLabels["rbac.gardener.cloud/aggregate-to-extension-role"] != "dns" {
+		t.Errorf("aggregation = %+v", rule)
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: "garden-demo", Name: role.Name}, binding); err != nil {
+		t.Fatal(err)
+	}
+	if len(binding.Subjects) != 2 || binding.Subjects[0].Name != "bob" || binding.Subjects[1].Name != "carol" {
+		t.Errorf("subjects = %v, want bob and carol", binding.Subjects)
+	}
+
+	// Rules that Kubernetes aggregated stay; roles that nobody has any more go.
+	role.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"dns.example"}, Resources: []string{"zones"}}}
+	if err := r.Client.Update(ctx, role); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: "demo"}, project); err != nil {
+		t.Fatal(err)
+	}
+	project.Spec.Members[2].Roles = nil
+	if err := r.Client.Update(ctx, project); err != nil {
+		t.Fatal(err)
+	}
+	reconcileOnce()
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(role), role); err != nil || len(role.Rules) != 1 {
+		t.Errorf("rules = %v, %v; want those that Kubernetes wrote", role.Rules, err)
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: "gardener.cloud:extension:project:demo:audit"}, role); !apierrors.IsNotFound(err) {
+		t.Errorf("role without members: %v, want it to be gone", err)
+	}
+}
