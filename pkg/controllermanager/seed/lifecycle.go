@@ -3,12 +3,14 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/conditions"
 )
 
 const (
@@ -23,17 +26,20 @@ const (
 	LeaseNamespace = "gardener-system-seed-lease"
 	// DefaultGracePeriod is how long a gardenlet may be silent.
 	DefaultGracePeriod = 40 * time.Second
+	// DefaultShootGracePeriod is how long a gardenlet may be silent before its shoots count as unknown, too.
+	DefaultShootGracePeriod = 5 * DefaultGracePeriod
 	// reasonUnknown is the reason of the condition of a silent gardenlet.
 	reasonUnknown = "SeedStatusUnknown"
 )
 
-// Reconciler marks seeds whose gardenlet has fallen silent. Only gardenlet marks them ready again.
+// Reconciler marks seeds whose gardenlet has fallen silent and, after a while, their shoots. Only gardenlet marks them ready
+// again.
 type Reconciler struct {
 	Client client.Client
 	// Leases reads without a cache: leases change too often to be watched.
-	Leases      client.Reader
-	GracePeriod time.Duration
-	Now         func() time.Time
+	Leases                        client.Reader
+	GracePeriod, ShootGracePeriod time.Duration
+	Now                           func() time.Time
 }
 
 // SetupWithManager registers the controller.
@@ -49,6 +55,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	if r.GracePeriod == 0 {
 		r.GracePeriod = DefaultGracePeriod
+	}
+	if r.ShootGracePeriod == 0 {
+		r.ShootGracePeriod = DefaultShootGracePeriod
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("seed-lifecycle").
@@ -72,7 +81,46 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.markUnknown(ctx, seed); err != nil {
 		return reconcile.Result{}, fmt.Errorf("status of seed %s: %w", seed.Name, err)
 	}
+	if silence >= r.ShootGracePeriod {
+		if err := r.markShoots(ctx, seed); err != nil {
+			return reconcile.Result{}, fmt.Errorf("shoots of seed %s: %w", seed.Name, err)
+		}
+	}
 	return reconcile.Result{RequeueAfter: r.GracePeriod}, nil
+}
+
+// markShoots marks the shoots of a seed of which nothing is known any more.
+func (r *Reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed) error {
+	shoots := &corev1beta1.ShootList{}
+	if err := r.Client.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list shoots: %w", err)
+	}
+	var errs []error
+	for i := range shoots.Items {
+		shoot := &shoots.Items[i]
+		if ptr.Deref(shoot.Status.SeedName, ptr.Deref(shoot.Spec.SeedName, "")) != seed.Name {
+			continue
+		}
+		updated := shoot.DeepCopy()
+		updated.Status.Conditions = allUnknown(shoot.Status.Conditions, r.Now())
+		updated.Status.Constraints = allUnknown(shoot.Status.Constraints, r.Now())
+		if apiequality.Semantic.DeepEqual(shoot.Status, updated.Status) {
+			continue
+		}
+		patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		errs = append(errs, client.IgnoreNotFound(r.Client.Status().Patch(ctx, updated, patch)))
+	}
+	return errors.Join(errs...)
+}
+
+// allUnknown returns the conditions with nothing known about any of them.
+func allUnknown(list []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
+	result := list
+	for _, condition := range list {
+		unknown := conditions.New(condition.Type, corev1beta1.ConditionUnknown, "StatusUnknown", "Gardenlet stopped sending heartbeats.")
+		result = conditions.Set(result, unknown, now)
+	}
+	return result
 }
 
 // silence is how long nothing has been heard: since the last heartbeat, or since the seed was registered.
@@ -91,31 +139,21 @@ func (r *Reconciler) silence(ctx context.Context, seed *corev1beta1.Seed) (time.
 
 func (r *Reconciler) markUnknown(ctx context.Context, seed *corev1beta1.Seed) error {
 	updated := seed.DeepCopy()
-	conditions, changed := withUnknown(updated.Status.Conditions, metav1.NewTime(r.Now()))
+	list, changed := withUnknown(updated.Status.Conditions, r.Now())
 	if !changed {
 		return nil
 	}
-	updated.Status.Conditions = conditions
+	updated.Status.Conditions = list
 	ctrl.LoggerFrom(ctx).Info("Gardenlet has fallen silent", "seed", seed.Name)
 	return r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(seed, client.MergeFromWithOptimisticLock{}))
 }
 
 // withUnknown returns the conditions with GardenletReady unknown, and whether it was not before.
-func withUnknown(conditions []corev1beta1.Condition, now metav1.Time) ([]corev1beta1.Condition, bool) {
-	unknown := corev1beta1.Condition{
-		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionUnknown,
-		Reason: reasonUnknown, Message: "Gardenlet stopped posting seed status.",
-		LastTransitionTime: now, LastUpdateTime: now,
+func withUnknown(list []corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
+	before := conditions.Get(list, corev1beta1.SeedGardenletReady)
+	if before != nil && before.Status == corev1beta1.ConditionUnknown {
+		return list, false
 	}
-	for i := range conditions {
-		if conditions[i].Type != unknown.Type {
-			continue
-		}
-		if conditions[i].Status == corev1beta1.ConditionUnknown {
-			return conditions, false
-		}
-		conditions[i] = unknown
-		return conditions, true
-	}
-	return append(conditions, unknown), true
+	unknown := conditions.New(corev1beta1.SeedGardenletReady, corev1beta1.ConditionUnknown, reasonUnknown, "Gardenlet stopped posting seed status.")
+	return conditions.Set(list, unknown, now), true
 }

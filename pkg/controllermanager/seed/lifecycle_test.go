@@ -58,3 +58,31 @@ func TestSilentGardenlet(t *testing.T) {
 		})
 	}
 }
+
+func TestShootsOfASilentSeedAreUnknown(t *testing.T) {
+	ctx := context.Background()
+	condition := func(status corev1beta1.ConditionStatus) []corev1beta1.Condition {
+		return []corev1beta1.Condition{{Type: corev1beta1.ShootAPIServerAvailable, Status: status}}
+	}
+	shoot := func(name, seed string) *corev1beta1.Shoot {
+		return &corev1beta1.Shoot{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: name},
+			Status:     corev1beta1.ShootStatus{SeedName: &seed, Conditions: condition(corev1beta1.ConditionTrue), Constraints: condition(corev1beta1.ConditionTrue)},
+		}
+	}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(seed, shoot("here", "a"), shoot("there", "b")).WithStatusSubresource(seed, &corev1beta1.Shoot{}).Build()
+	r := &Reconciler{Client: c, Leases: c, GracePeriod: DefaultGracePeriod, ShootGracePeriod: DefaultShootGracePeriod, Now: func() time.Time { return now }}
+	if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]corev1beta1.ConditionStatus{"here": corev1beta1.ConditionUnknown, "there": corev1beta1.ConditionTrue} {
+		found := &corev1beta1.Shoot{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "garden-demo", Name: name}, found); err != nil {
+			t.Fatal(err)
+		}
+		if found.Status.Conditions[0].Status != want || found.Status.Constraints[0].Status != want {
+			t.Errorf("%s: conditions %v, constraints %v; want %s", name, found.Status.Conditions, found.Status.Constraints, want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+)
+
+// CareReconciler writes the conditions of seeds that can be told from the garden: whether their extensions and their buckets for
+// backups are ready. gardenlet writes the others.
+type CareReconciler struct {
+	Client client.Client
+	Now    func() time.Time
+}
+
+// SetupWithManager registers the controller.
+func (r *CareReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("seed-care").
+		For(&corev1beta1.Seed{}).
+		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket)).
+		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation)).
+		Complete(r)
+}
+
+func seedOfBucket(_ context.Context, object client.Object) []reconcile.Request {
+	bucket, ok := object.(*corev1beta1.BackupBucket)
+	if !ok || bucket.Spec.SeedName == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: *bucket.Spec.SeedName}}}
+}
+
+func seedOfInstallation(_ context.Context, object client.Object) []reconcile.Request {
+	installation, ok := object.(*corev1beta1.ControllerInstallation)
+	if !ok || installation.Spec.SeedRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: installation.Spec.SeedRef.Name}}}
+}
+
+// Reconcile looks at one seed.
+func (r *CareReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, request.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	before := seed.DeepCopy()
+	if err := r.look(ctx, seed); err != nil {
+		return reconcile.Result{}, fmt.Errorf("conditions of seed %s: %w", seed.Name, err)
+	}
+	if apiequality.Semantic.DeepEqual(before.Status, seed.Status) {
+		return reconcile.Result{}, nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, seed, patch); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("write conditions of seed %s: %w", seed.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *CareReconciler) look(ctx context.Context, seed *corev1beta1.Seed) error {
+	installations := &corev1beta1.ControllerInstallationList{}
+	if err := r.Client.List(ctx, installations, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list controller installations: %w", err)
+	}
+	buckets := &corev1beta1.BackupBucketList{}
+	if err := r.Client.List(ctx, buckets, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list backup buckets: %w", err)
+	}
+	list := conditions.Set(seed.Status.Conditions, ExtensionsReady(installationsOn(installations.Items, seed.Name)), r.Now())
+	if seed.Spec.Backup == nil {
+		list = conditions.Remove(list, corev1beta1.SeedBackupBucketsReady)
+	} else {
+		list = conditions.Set(list, BackupBucketsReady(bucketsOf(buckets.Items, seed.Name)), r.Now())
+	}
+	seed.Status.Conditions = list
+	return nil
+}
+
+func installationsOn(all []corev1beta1.ControllerInstallation, seed string) []corev1beta1.ControllerInstallation {
+	var found []corev1beta1.ControllerInstallation
+	for i := range all {
+		if reference := all[i].Spec.SeedRef; reference != nil && reference.Name == seed {
+			found = append(found, all[i])
+		}
+	}
+	return found
+}
+
+func bucketsOf(all []corev1beta1.BackupBucket, seed string) []corev1beta1.BackupBucket {
+	var found []corev1beta1.BackupBucket
+	for i := range all {
+		if ptr.Deref(all[i].Spec.SeedName, "") == seed {
+			found = append(found, all[i])
+		}
+	}
+	return found
+}
