@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,18 +22,34 @@ import (
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
-// secretFinalizer keeps the Secret of a binding. Finalizers of Kubernetes' own kinds need a domain.
-const secretFinalizer = "gardener.cloud/gardener"
+// credentialsFinalizer keeps the credentials of a binding. Finalizers of Kubernetes' own kinds need a domain.
+const credentialsFinalizer = "gardener.cloud/gardener"
 
 // credentials is what a binding of either kind says about them.
 type credentials struct {
-	namespace, name string
-	// isSecret is false for workload identities, which need no mark.
-	isSecret bool
+	apiVersion, kind, namespace, name string
 	// providers are the provider types that the credentials are for.
 	providers []string
-	// referenceLabel marks Secrets that bindings of the kind use.
+	// referenceLabel marks credentials that bindings of the kind use.
 	referenceLabel string
+}
+
+// object returns an empty object of the credentials' kind; nil for a kind that holds no credentials.
+func (c credentials) object() client.Object {
+	switch c.apiVersion + "/" + c.kind {
+	case "v1/Secret":
+		return &corev1.Secret{}
+	case corev1beta1.SchemeGroupVersion.String() + "/InternalSecret":
+		return &corev1beta1.InternalSecret{}
+	case securityv1alpha1.SchemeGroupVersion.String() + "/WorkloadIdentity":
+		return &securityv1alpha1.WorkloadIdentity{}
+	}
+	return nil
+}
+
+// same tells whether other credentials are the same object.
+func (c credentials) same(other credentials) bool {
+	return c.apiVersion == other.apiVersion && c.kind == other.kind && c.namespace == other.namespace && c.name == other.name
 }
 
 // Reconciler reconciles bindings of one kind.
@@ -55,7 +72,7 @@ func SecretBindings() *Reconciler {
 		read: func(obj client.Object) credentials {
 			binding := obj.(*corev1beta1.SecretBinding)
 			result := credentials{
-				namespace: binding.SecretRef.Namespace, name: binding.SecretRef.Name, isSecret: true,
+				apiVersion: "v1", kind: "Secret", namespace: binding.SecretRef.Namespace, name: binding.SecretRef.Name,
 				referenceLabel: corev1beta1.LabelSecretBindingReference,
 			}
 			if binding.Provider != nil {
@@ -75,8 +92,8 @@ func CredentialsBindings() *Reconciler {
 		read: func(obj client.Object) credentials {
 			binding := obj.(*securityv1alpha1.CredentialsBinding)
 			return credentials{
+				apiVersion: binding.CredentialsRef.APIVersion, kind: binding.CredentialsRef.Kind,
 				namespace: binding.CredentialsRef.Namespace, name: binding.CredentialsRef.Name,
-				isSecret:       binding.CredentialsRef.APIVersion == "v1" && binding.CredentialsRef.Kind == "Secret",
 				providers:      []string{binding.Provider.Type},
 				referenceLabel: corev1beta1.LabelCredentialsBindingReference,
 			}
@@ -129,22 +146,23 @@ func (r *Reconciler) protect(ctx context.Context, binding client.Object) error {
 		}
 	}
 	used := r.read(binding)
-	if !used.isSecret {
-		return nil
-	}
-	return r.patchSecret(ctx, used, func(secret *corev1.Secret) {
-		controllerutil.AddFinalizer(secret, secretFinalizer)
-		if secret.Labels == nil {
-			secret.Labels = map[string]string{}
-		}
-		secret.Labels[used.referenceLabel] = "true"
-		for _, provider := range used.providers {
-			secret.Labels[corev1beta1.LabelSecretBindingProviderPrefix+provider] = "true"
-		}
-	})
+	return r.patch(ctx, used, func(object client.Object) { mark(object, used) })
 }
 
-// release lets go of the Secret when no shoot uses the binding and no other binding uses the Secret.
+func mark(object client.Object, used credentials) {
+	controllerutil.AddFinalizer(object, credentialsFinalizer)
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[used.referenceLabel] = "true"
+	for _, provider := range used.providers {
+		labels[corev1beta1.LabelSecretBindingProviderPrefix+provider] = "true"
+	}
+	object.SetLabels(labels)
+}
+
+// release lets go of the credentials when no shoot uses the binding and no other binding uses the credentials.
 func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
 	if !controllerutil.ContainsFinalizer(binding, corev1beta1.GardenerName) {
 		return nil
@@ -163,8 +181,8 @@ func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
 	if err != nil {
 		return err
 	}
-	if used.isSecret && !shared {
-		if err := r.patchSecret(ctx, used, func(secret *corev1.Secret) { unmark(secret, used) }); err != nil {
+	if !shared {
+		if err := r.patch(ctx, used, func(object client.Object) { unmark(object, used) }); err != nil {
 			return err
 		}
 	}
@@ -172,15 +190,17 @@ func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
 	return client.IgnoreNotFound(r.Client.Update(ctx, binding))
 }
 
-func unmark(secret *corev1.Secret, used credentials) {
-	controllerutil.RemoveFinalizer(secret, secretFinalizer)
-	delete(secret.Labels, used.referenceLabel)
+func unmark(object client.Object, used credentials) {
+	controllerutil.RemoveFinalizer(object, credentialsFinalizer)
+	labels := object.GetLabels()
+	delete(labels, used.referenceLabel)
 	for _, provider := range used.providers {
-		delete(secret.Labels, corev1beta1.LabelSecretBindingProviderPrefix+provider)
+		delete(labels, corev1beta1.LabelSecretBindingProviderPrefix+provider)
 	}
+	object.SetLabels(labels)
 }
 
-// isShared tells whether another binding of either kind uses the same Secret.
+// isShared tells whether another binding of either kind uses the same credentials.
 func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used credentials) (bool, error) {
 	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
 	if err := r.Client.List(ctx, secretBindings); err != nil {
@@ -190,7 +210,7 @@ func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used c
 		return false, fmt.Errorf("list credentials bindings: %w", err)
 	}
 	same := func(other client.Object, of credentials) bool {
-		return other.GetUID() != binding.GetUID() && of.isSecret && of.namespace == used.namespace && of.name == used.name
+		return other.GetUID() != binding.GetUID() && of.same(used)
 	}
 	readSecret, readCredentials := SecretBindings().read, CredentialsBindings().read
 	return slices.ContainsFunc(secretBindings.Items, func(other corev1beta1.SecretBinding) bool { return same(&other, readSecret(&other)) }) ||
@@ -199,17 +219,23 @@ func (r *Reconciler) isShared(ctx context.Context, binding client.Object, used c
 		}), nil
 }
 
-// patchSecret changes the metadata of a Secret; one that is missing needs no mark.
-func (r *Reconciler) patchSecret(ctx context.Context, used credentials, change func(*corev1.Secret)) error {
-	secret := &corev1.Secret{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: used.namespace, Name: used.name}, secret)
+// patch changes the metadata of credentials; those that are missing need no mark.
+func (r *Reconciler) patch(ctx context.Context, used credentials, change func(client.Object)) error {
+	object := used.object()
+	if object == nil {
+		return nil
+	}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: used.namespace, Name: used.name}, object)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("secret %s/%s: %w", used.namespace, used.name, err)
+		return fmt.Errorf("%s %s/%s: %w", used.kind, used.namespace, used.name, err)
 	}
-	before := secret.DeepCopy()
-	change(secret)
-	return client.IgnoreNotFound(r.Client.Patch(ctx, secret, client.MergeFrom(before)))
+	before := object.DeepCopyObject().(client.Object)
+	change(object)
+	if apiequality.Semantic.DeepEqual(before, object) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }

@@ -57,7 +57,7 @@ func TestSecretIsMarkedAndReleased(t *testing.T) {
 
 	reconcileOnce(t, c)
 	secret := secretOf(t, c)
-	if !controllerutil.ContainsFinalizer(secret, secretFinalizer) || secret.Labels["provider.shoot.gardener.cloud/local"] != "true" || secret.Labels[corev1beta1.LabelCredentialsBindingReference] != "true" {
+	if !controllerutil.ContainsFinalizer(secret, credentialsFinalizer) || secret.Labels["provider.shoot.gardener.cloud/local"] != "true" || secret.Labels[corev1beta1.LabelCredentialsBindingReference] != "true" {
 		t.Errorf("finalizers %v, labels %v", secret.Finalizers, secret.Labels)
 	}
 
@@ -65,7 +65,7 @@ func TestSecretIsMarkedAndReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	reconcileOnce(t, c)
-	if !controllerutil.ContainsFinalizer(secretOf(t, c), secretFinalizer) {
+	if !controllerutil.ContainsFinalizer(secretOf(t, c), credentialsFinalizer) {
 		t.Error("the secret was released although a shoot uses it")
 	}
 
@@ -89,7 +89,38 @@ func TestSharedSecretStaysMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	reconcileOnce(t, c)
-	if !controllerutil.ContainsFinalizer(secretOf(t, c), secretFinalizer) {
+	if !controllerutil.ContainsFinalizer(secretOf(t, c), credentialsFinalizer) {
 		t.Error("the secret was released although a secret binding uses it")
+	}
+}
+
+func TestOtherCredentialsAreMarked(t *testing.T) {
+	tests := map[string]struct {
+		apiVersion, kind string
+		object           client.Object
+	}{
+		"workload identity": {"security.gardener.cloud/v1alpha1", "WorkloadIdentity", &securityv1alpha1.WorkloadIdentity{ObjectMeta: objectMeta()}},
+		"internal secret":   {"core.gardener.cloud/v1beta1", "InternalSecret", &corev1beta1.InternalSecret{ObjectMeta: objectMeta()}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			binding := credentialsBinding()
+			binding.CredentialsRef.APIVersion, binding.CredentialsRef.Kind = test.apiVersion, test.kind
+			c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(binding, test.object).Build()
+			reconcileOnce(t, c)
+			if err := c.Get(context.Background(), key, test.object); err != nil {
+				t.Fatal(err)
+			}
+			if !controllerutil.ContainsFinalizer(test.object, credentialsFinalizer) || test.object.GetLabels()["provider.shoot.gardener.cloud/local"] != "true" {
+				t.Errorf("finalizers %v, labels %v", test.object.GetFinalizers(), test.object.GetLabels())
+			}
+			if err := c.Delete(context.Background(), binding); err != nil {
+				t.Fatal(err)
+			}
+			reconcileOnce(t, c)
+			if err := c.Get(context.Background(), key, test.object); err != nil || len(test.object.GetFinalizers()) > 0 {
+				t.Errorf("finalizers %v, %v; want none", test.object.GetFinalizers(), err)
+			}
+		})
 	}
 }

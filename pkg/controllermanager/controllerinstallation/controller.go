@@ -43,6 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&corev1beta1.Seed{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(seedsOfShoot)).
 		Watches(&corev1beta1.BackupBucket{}, handler.EnqueueRequestsFromMapFunc(seedOfBucket), changed).
+		Watches(&corev1beta1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(seedOfEntry), changed).
 		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(seedOfInstallation), changed).
 		Watches(&corev1beta1.ControllerRegistration{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds), changed).
 		Watches(&corev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(r.allSeeds)).
@@ -82,6 +83,14 @@ func seedOfBucket(_ context.Context, obj client.Object) []reconcile.Request {
 		return nil
 	}
 	return request(ptr.Deref(bucket.Spec.SeedName, ""))
+}
+
+func seedOfEntry(_ context.Context, obj client.Object) []reconcile.Request {
+	entry, ok := obj.(*corev1beta1.BackupEntry)
+	if !ok {
+		return nil
+	}
+	return request(ptr.Deref(entry.Spec.SeedName, ""))
 }
 
 func seedOfInstallation(_ context.Context, obj client.Object) []reconcile.Request {
@@ -149,9 +158,9 @@ func (r *Reconciler) situation(ctx context.Context, name string) (Situation, err
 	}
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	shoots := &corev1beta1.ShootList{}
-	buckets := &corev1beta1.BackupBucketList{}
-	for _, list := range []client.ObjectList{registrations, shoots, buckets} {
-		if err := r.Client.List(ctx, list); err != nil {
+	buckets, entries := &corev1beta1.BackupBucketList{}, &corev1beta1.BackupEntryList{}
+	for _, list := range []client.ObjectList{registrations, shoots, buckets, entries} {
+		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return situation, fmt.Errorf("list %T: %w", list, err)
 		}
 	}
@@ -169,7 +178,24 @@ func (r *Reconciler) situation(ctx context.Context, name string) (Situation, err
 			situation.BackupBuckets = append(situation.BackupBuckets, &buckets.Items[i])
 		}
 	}
+	situation.BackupEntryProviders = entryProviders(entries.Items, buckets.Items, name)
 	return situation, nil
+}
+
+// entryProviders returns the providers of the buckets that hold backups which a seed cares for. Such a bucket may be another
+// seed's: after a move, backups stay where they are until they are copied.
+func entryProviders(entries []corev1beta1.BackupEntry, buckets []corev1beta1.BackupBucket, seed string) sets.Set[string] {
+	providers := map[string]string{}
+	for i := range buckets {
+		providers[buckets[i].Name] = buckets[i].Spec.Provider.Type
+	}
+	found := sets.New[string]()
+	for i := range entries {
+		if provider := providers[entries[i].Spec.BucketName]; provider != "" && ptr.Deref(entries[i].Spec.SeedName, "") == seed {
+			found.Insert(provider)
+		}
+	}
+	return found
 }
 
 // installations returns the seed's installations by registration.

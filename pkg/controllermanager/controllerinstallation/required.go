@@ -17,6 +17,7 @@ import (
 const (
 	kindBackupBucket          = "BackupBucket"
 	kindBackupEntry           = "BackupEntry"
+	kindBastion               = "Bastion"
 	kindContainerRuntime      = "ContainerRuntime"
 	kindControlPlane          = "ControlPlane"
 	kindDNSRecord             = "DNSRecord"
@@ -37,6 +38,8 @@ type Situation struct {
 	Shoots []*corev1beta1.Shoot
 	// BackupBuckets are those of the seed.
 	BackupBuckets []*corev1beta1.BackupBucket
+	// BackupEntryProviders are the providers of the buckets in which backups lie that the seed cares for.
+	BackupEntryProviders sets.Set[string]
 	// Registrations are all extensions of the garden.
 	Registrations []*corev1beta1.ControllerRegistration
 }
@@ -58,8 +61,8 @@ func isRequired(registration *corev1beta1.ControllerRegistration, situation Situ
 	if len(deployment.DeploymentRefs) == 0 || !selectsSeed(deployment.SeedSelector, situation.Seed) {
 		return false
 	}
-	emptying := situation.Seed.DeletionTimestamp != nil && len(situation.Shoots) == 0 && len(situation.BackupBuckets) == 0
-	if emptying {
+	empty := len(situation.Shoots) == 0 && len(situation.BackupBuckets) == 0 && len(situation.BackupEntryProviders) == 0
+	if empty && situation.Seed.DeletionTimestamp != nil {
 		return false
 	}
 	switch ptr.Deref(deployment.Policy, corev1beta1.ControllerDeploymentPolicyOnDemand) {
@@ -86,6 +89,9 @@ func wantedKindTypes(situation Situation) sets.Set[KindType] {
 	wanted := wantedBySeed(situation.Seed)
 	for _, bucket := range situation.BackupBuckets {
 		wanted.Insert(KindType{kindBackupBucket, bucket.Spec.Provider.Type}, KindType{kindBackupEntry, bucket.Spec.Provider.Type})
+	}
+	for provider := range situation.BackupEntryProviders {
+		wanted.Insert(KindType{kindBackupEntry, provider})
 	}
 	for _, resource := range extensionsEnabledFor(situation.Registrations, corev1beta1.ClusterTypeSeed) {
 		wanted.Insert(KindType{kindExtension, resource.Type})
@@ -153,7 +159,9 @@ func wantedByShoot(shoot *corev1beta1.Shoot, automatic []corev1beta1.ControllerR
 
 func wantedByWorkers(shoot *corev1beta1.Shoot) sets.Set[KindType] {
 	provider := shoot.Spec.Provider.Type
-	wanted := sets.New(KindType{kindControlPlane, provider}, KindType{kindInfrastructure, provider}, KindType{kindWorker, provider})
+	wanted := sets.New(
+		KindType{kindControlPlane, provider}, KindType{kindInfrastructure, provider}, KindType{kindWorker, provider}, KindType{kindBastion, provider},
+	)
 	if shoot.Spec.Networking != nil && shoot.Spec.Networking.Type != nil {
 		wanted.Insert(KindType{kindNetwork, *shoot.Spec.Networking.Type})
 	}

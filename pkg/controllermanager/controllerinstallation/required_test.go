@@ -64,6 +64,8 @@ func TestRequired(t *testing.T) {
 	dns := registration("dns", resource("DNSRecord", "local"))
 	federation := registration("federation", resource("Extension", "federation"))
 	backup := registration("backup", resource("BackupBucket", "s3"))
+	entries := registration("entries", resource("BackupEntry", "s3"))
+	bastions := registration("bastions", resource("Bastion", "local"))
 	automatic := registration("automatic", corev1beta1.ControllerResource{
 		Kind: "Extension", Type: "certs", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot},
 	})
@@ -107,6 +109,14 @@ func TestRequired(t *testing.T) {
 			Situation{Seed: seed, BackupBuckets: []*corev1beta1.BackupBucket{{Spec: corev1beta1.BackupBucketSpec{Provider: corev1beta1.BackupBucketProvider{Type: "s3"}}}}, Registrations: []*corev1beta1.ControllerRegistration{backup}},
 			[]string{"backup"},
 		},
+		"backups that lie in another seed's bucket": {
+			Situation{Seed: deleted, BackupEntryProviders: sets.New("s3"), Registrations: []*corev1beta1.ControllerRegistration{backup, entries}},
+			[]string{"entries"},
+		},
+		"bastions of a shoot with workers": {
+			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{bastions}},
+			[]string{"bastions"},
+		},
 		"for other seeds, being deleted, without deployment": {
 			Situation{Seed: seed, Shoots: []*corev1beta1.Shoot{workerShoot()}, Registrations: []*corev1beta1.ControllerRegistration{elsewhere, leaving, undeployed}},
 			nil,
@@ -132,5 +142,24 @@ func TestRequired(t *testing.T) {
 func TestInstallationNamesDiffer(t *testing.T) {
 	if InstallationName("a-b", "c") == InstallationName("a", "b-c") {
 		t.Error("two installations have the same name")
+	}
+}
+
+func TestEntryProviders(t *testing.T) {
+	bucket := corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: corev1beta1.BackupBucketSpec{SeedName: ptr.To("other"), Provider: corev1beta1.BackupBucketProvider{Type: "s3"}}}
+	entry := func(bucket, seed string) corev1beta1.BackupEntry {
+		return corev1beta1.BackupEntry{Spec: corev1beta1.BackupEntrySpec{BucketName: bucket, SeedName: &seed}}
+	}
+	for name, test := range map[string]struct {
+		entry corev1beta1.BackupEntry
+		want  []string
+	}{
+		"ours":              {entry("b", "a"), []string{"s3"}},
+		"another seed's":    {entry("b", "other"), nil},
+		"in unknown bucket": {entry("gone", "a"), nil},
+	} {
+		if got := sets.List(entryProviders([]corev1beta1.BackupEntry{test.entry}, []corev1beta1.BackupBucket{bucket}, "a")); !slices.Equal(got, test.want) {
+			t.Errorf("%s: providers = %v, want %v", name, got, test.want)
+		}
 	}
 }
