@@ -63,7 +63,7 @@ cgroups. All state lies in one folder, .landscape in the repository.`,
 	}
 	root.PersistentFlags().StringVar(&f.name, "name", landscape.DefaultName, "name of the landscape; several of different names run side by side")
 	root.PersistentFlags().StringVar(&f.root, "root", "", "clone of Trellis to build from (default: the one that holds the working directory)")
-	root.AddCommand(upCommand(f), downCommand(f), statusCommand(f), buildCommand(f), execCommand(f))
+	root.AddCommand(upCommand(f), downCommand(f), statusCommand(f), buildCommand(f), execCommand(f), rotateCommand(f))
 	root.AddCommand(nodeCommand(), initCommand(), forwardCommand(), registryCommand())
 	return root
 }
@@ -152,6 +152,24 @@ func execCommand(f *flags) *cobra.Command {
 			}
 			inside.Stdin, inside.Stdout, inside.Stderr = os.Stdin, os.Stdout, os.Stderr
 			return inside.Run()
+		},
+	}
+}
+
+func rotateCommand(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate-encryption-keys",
+		Short: "Give the garden's API servers new keys for encryption at rest, or finish a rotation that was stopped",
+		Long: `rotate-encryption-keys gives kube-apiserver and garden-apiserver of the garden new keys for what they encrypt in etcd:
+first all servers learn the new keys, then they write with them and every encrypted object is written anew, then the old
+keys are forgotten and deleted. The API stays available. Stopped at any point, it goes on from there when called again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := f.landscape()
+			if err != nil {
+				return err
+			}
+			return l.RotateEncryptionKeys(cmd.Context(), landscape.NewProgress(os.Stdout))
 		},
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
+	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/images"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -109,21 +110,37 @@ func gatewayPhase(ctx context.Context, r *run) error {
 	})
 }
 
-// gardenPhase deploys the control plane of the garden with the same components that shoots have, and its own processes. All
-// start together and wait for each other, except for what would only fail without the API server.
+// gardenPhase deploys the garden as it was left by the last rotation of its encryption keys.
 func gardenPhase(ctx context.Context, r *run) error {
 	c, err := r.runtime()
 	if err != nil {
 		return err
 	}
-	manager, err := secrets.New(ctx, c.client, gardenNS, secrets.Options{Identity: "landscape"})
+	rotation, err := loadRotation(ctx, c.client)
 	if err != nil {
 		return err
 	}
+	manager, err := gardenManager(ctx, c.client, rotation)
+	if err != nil {
+		return err
+	}
+	return r.deployGarden(ctx, c, manager, rotation.Stage)
+}
+
+// gardenManager returns what makes the Secrets of the garden's control plane.
+func gardenManager(ctx context.Context, c client.Client, rotation encryption.Record) (secrets.Manager, error) {
+	return secrets.New(ctx, c, gardenNS, secrets.Options{
+		Identity: "landscape", RotationInitiation: rotation.Initiations(kubeapiserver.EncryptionKeyName, gardenEncryptionKey),
+	})
+}
+
+// deployGarden deploys the control plane of the garden with the same components that shoots have, and its own processes. All
+// start together and wait for each other, except for what would only fail without the API server.
+func (r *run) deployGarden(ctx context.Context, c *cluster, manager secrets.Manager, stage encryption.Stage) error {
 	if err := component.GenerateCertificateAuthorities(ctx, manager, true); err != nil {
 		return err
 	}
-	first, second, err := r.gardenComponents(c.client, manager)
+	first, second, err := r.gardenComponents(c.client, manager, stage)
 	if err != nil {
 		return err
 	}
@@ -133,7 +150,7 @@ func gardenPhase(ctx context.Context, r *run) error {
 	if err := r.routeGarden(ctx, c); err != nil {
 		return err
 	}
-	processes, err := r.installGardenProcesses(ctx, c, manager)
+	processes, err := r.installGardenProcesses(ctx, c, manager, stage)
 	if err != nil {
 		return err
 	}
@@ -182,7 +199,7 @@ type namedComponent struct {
 }
 
 // gardenComponents are the API server with its etcds, and then what needs it.
-func (r *run) gardenComponents(c client.Client, manager secrets.Manager) (first, second []namedComponent, err error) {
+func (r *run) gardenComponents(c client.Client, manager secrets.Manager, stage encryption.Stage) (first, second []namedComponent, err error) {
 	version := images.DefaultKubernetesVersion
 	found := map[string]string{}
 	for _, name := range []string{"etcd-steward", "kube-apiserver", "kube-controller-manager"} {
@@ -203,7 +220,7 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager) (first,
 		{"etcd events", etcd.New(c, gardenNS, manager, etcdValues(etcd.Events))},
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
-			ExternalHostnames: []string{gardenHost}, IsWorkerless: true,
+			ExternalHostnames: []string{gardenHost}, IsWorkerless: true, Encryption: kubeapiserver.EncryptionValues{Stage: stage},
 			// Gardenlets join by bootstrap tokens.
 			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
 		})},
@@ -267,8 +284,12 @@ type gardenProcesses struct {
 }
 
 // installGardenProcesses installs garden-apiserver, garden-controller-manager and garden-scheduler.
-func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager) (gardenProcesses, error) {
+func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager secrets.Manager, stage encryption.Stage) (gardenProcesses, error) {
 	bundle, checksum, err := r.gardenSecrets(ctx, c.client, manager)
+	if err != nil {
+		return gardenProcesses{}, err
+	}
+	encryptionChecksum, err := writeGardenEncryption(ctx, c.client, manager, stage)
 	if err != nil {
 		return gardenProcesses{}, err
 	}
@@ -284,6 +305,7 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 		}
 		values[key] = map[string]any{"image": image}
 	}
+	values["encryption"] = map[string]any{"checksum": encryptionChecksum}
 	r.Step("chart garden")
 	installed, err := c.helm.Install(ctx, helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})
 	return gardenProcesses{release: installed, bundle: bundle}, err

@@ -3,13 +3,10 @@ package kubeapiserver
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 // configurationFiles renders the files that are not secret.
@@ -61,28 +58,5 @@ func egressSelector(vpn VPNValues) *apiserverv1beta1.EgressSelectorConfiguration
 			{Name: "controlplane", Connection: direct},
 			{Name: "etcd", Connection: direct},
 		},
-	}
-}
-
-// encryption encrypts with the current key, and reads what an older key or none encrypted.
-func encryption(values EncryptionValues, keys ...*corev1.Secret) *apiserverv1.EncryptionConfiguration {
-	var list []apiserverv1.Key
-	for _, key := range keys {
-		if key != nil {
-			list = append(list, apiserverv1.Key{
-				Name: string(key.Data[secrets.DataKeyEncryptionKeyName]), Secret: string(key.Data[secrets.DataKeyEncryptionKey]),
-			})
-		}
-	}
-	provider := apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: list}}
-	if values.Provider == AESCBC {
-		provider = apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: list}}
-	}
-	return &apiserverv1.EncryptionConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"},
-		Resources: []apiserverv1.ResourceConfiguration{{
-			Resources: values.Resources,
-			Providers: []apiserverv1.ProviderConfiguration{provider, {Identity: &apiserverv1.IdentityConfiguration{}}},
-		}},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
@@ -69,21 +68,6 @@ func TestServiceIP(t *testing.T) {
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("ServiceIP(%s, %d) = %q, %v; want %q", test.network, test.offset, got, err, test.want)
 		}
-	}
-}
-
-func TestEncryptionReadsWhatOlderKeysWrote(t *testing.T) {
-	key := func(name string) *corev1.Secret {
-		return &corev1.Secret{Data: map[string][]byte{"name": []byte(name), "key": []byte("c2VjcmV0")}}
-	}
-	config := encryption(EncryptionValues{Provider: AESCBC, Resources: []string{"secrets"}}, key("new"), key("old"), nil)
-	encoded, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(encoded)
-	if !strings.Contains(text, "aescbc") || strings.Index(text, "name: new") > strings.Index(text, "name: old") || !strings.Contains(text, "identity: {}") {
-		t.Errorf("got %s", text)
 	}
 }
 

@@ -13,12 +13,14 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/etcd"
+	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
 const (
-	frontProxyUser    = "front-proxy-client"
-	encryptionKeyName = "kube-apiserver-etcd-encryption-key"
+	frontProxyUser = "front-proxy-client"
+	// EncryptionKeyName is the configuration name of the key for encryption at rest.
+	EncryptionKeyName = "kube-apiserver-etcd-encryption-key"
 	// KubeletClientUser is the user that kube-apiserver is for kubelets.
 	KubeletClientUser = "system:kube-apiserver:kubelet"
 )
@@ -158,12 +160,11 @@ func generateServiceAccountKey(ctx context.Context, manager secrets.Manager, mou
 }
 
 func generateConfiguration(ctx context.Context, manager secrets.Manager, v Values, mounted mountedSecrets) error {
-	key, err := manager.Generate(ctx, secrets.EncryptionKeyConfig{Name: encryptionKeyName}, secrets.KeepOld())
+	keys, err := encryption.GenerateKeys(ctx, manager, EncryptionKeyName, v.Encryption.Stage)
 	if err != nil {
 		return err
 	}
-	oldKey, _ := manager.Get(encryptionKeyName, secrets.Old)
-	encoded, err := yaml.Marshal(encryption(v.Encryption, key, oldKey))
+	encoded, err := yaml.Marshal(encryption.Configuration(v.Encryption.Provider, v.Encryption.Resources, v.Encryption.Stage, keys))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-garden/trellis/pkg/encryption"
 )
 
 const (
@@ -31,14 +33,14 @@ const (
 )
 
 // EncryptionProvider is how objects are encrypted in etcd.
-type EncryptionProvider string
+type EncryptionProvider = encryption.Provider
 
 // The encryption providers.
 const (
 	// Secretbox is XSalsa20-Poly1305, the default.
-	Secretbox EncryptionProvider = "secretbox"
+	Secretbox = encryption.Secretbox
 	// AESCBC is AES in CBC mode.
-	AESCBC EncryptionProvider = "aescbc"
+	AESCBC = encryption.AESCBC
 )
 
 // Values of a kube-apiserver.
@@ -95,6 +97,8 @@ type EncryptionValues struct {
 	Provider EncryptionProvider
 	// Resources in the form "secrets" or "things.example.com"; default "secrets".
 	Resources []string
+	// Stage of the keys' rotation; empty when they are not being rotated.
+	Stage encryption.Stage
 }
 
 func (v Values) withDefaults() Values {
