@@ -1,6 +1,7 @@
 // Package environment runs a real garden API for tests: an etcd in this process, a kube-apiserver beside it, and
-// garden-apiserver in this process, registered through the aggregation layer. Everything listens on loopback addresses
-// and keeps its files in one temporary folder.
+// garden-apiserver in this process, registered through the aggregation layer. Options.OwnProcesses makes all three
+// processes of their own, which can be killed and started again. Everything listens on loopback addresses and keeps its
+// files in one temporary folder.
 package environment
 
 import (
@@ -12,15 +13,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
-	"github.com/trellis-garden/trellis/pkg/apiserver"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 )
 
@@ -48,15 +44,34 @@ type Environment struct {
 	Config *rest.Config
 	// Client uses Config, without a cache.
 	Client client.Client
+	// EtcdEndpoint is the URL of etcd for clients.
+	EtcdEndpoint string
+	// GardenAPIServerURL is that of garden-apiserver itself, behind kube-apiserver.
+	GardenAPIServerURL string
+	// KubeAPIServer is always a process; Etcd and GardenAPIServer are nil unless Options.OwnProcesses.
+	Etcd, KubeAPIServer, GardenAPIServer *Process
 
-	folder string
-	pki    *pki
-	stops  []func()
+	options Options
+	folder  string
+	pki     *pki
+	stops   []func()
+}
+
+// Options change what StartWith runs.
+type Options struct {
+	// Binary is a kube-apiserver when called with that as its first argument.
+	Binary string
+	// OwnProcesses runs etcd and garden-apiserver as processes, by executing this program again: it has to call ServeProcess
+	// before anything else, which Main does. This etcd syncs to disk.
+	OwnProcesses bool
+	// KubeAPIServerArguments and GardenAPIServerArguments are added to the servers' arguments.
+	KubeAPIServerArguments, GardenAPIServerArguments []string
 }
 
 // Main runs the tests of a package with one environment, and skips them where there is no Kubernetes binary.
 func Main(m *testing.M, environment **Environment) {
-	binary, err := kubernetesBinary()
+	ServeProcess()
+	binary, err := KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "skipped:", err)
 		os.Exit(0)
@@ -75,8 +90,8 @@ func run(m *testing.M, binary string, environment **Environment) int {
 	return m.Run()
 }
 
-// kubernetesBinary finds the binary: the one that the environment names, or bin/kubernetes of the repository.
-func kubernetesBinary() (string, error) {
+// KubernetesBinary finds the binary: the one that the environment names, or bin/kubernetes of the repository.
+func KubernetesBinary() (string, error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return path, nil
 	}
@@ -97,13 +112,18 @@ func kubernetesBinary() (string, error) {
 // Start starts all processes and waits until the garden's API is served. The binary is a kube-apiserver when called
 // with that as its first argument. Stop has to be called when the returned error is nil.
 func Start(ctx context.Context, binary string) (*Environment, error) {
+	return StartWith(ctx, Options{Binary: binary})
+}
+
+// StartWith is Start with options.
+func StartWith(ctx context.Context, options Options) (*Environment, error) {
 	folder, err := os.MkdirTemp("", "garden-environment-")
 	if err != nil {
 		return nil, err
 	}
-	e := &Environment{folder: folder}
+	e := &Environment{folder: folder, options: options}
 	e.stops = append(e.stops, func() { _ = os.RemoveAll(folder) })
-	if err := e.start(ctx, binary); err != nil {
+	if err := e.start(ctx); err != nil {
 		e.Stop()
 		return nil, err
 	}
@@ -118,92 +138,106 @@ func (e *Environment) Stop() {
 	e.stops = nil
 }
 
-func (e *Environment) start(ctx context.Context, binary string) error {
+func (e *Environment) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
 	if e.pki, err = newPKI(e.folder); err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
-	etcd, err := e.startEtcd(ctx)
-	if err != nil {
+	if err := e.startEtcd(ctx); err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	if err := e.startKubeAPIServer(ctx, binary, etcd); err != nil {
+	if err := e.startKubeAPIServer(ctx); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
-	if err := e.startGardenAPIServer(ctx, etcd); err != nil {
+	if err := e.startGardenAPIServer(ctx); err != nil {
 		return fmt.Errorf("garden-apiserver: %w", err)
 	}
 	return nil
 }
 
-// startEtcd runs etcd in this process, without syncing to disk.
-func (e *Environment) startEtcd(ctx context.Context) (string, error) {
+func (e *Environment) startEtcd(ctx context.Context) error {
 	clientURL, err := freeURL("http")
 	if err != nil {
-		return "", err
+		return err
 	}
 	peerURL, err := freeURL("http")
 	if err != nil {
-		return "", err
+		return err
 	}
-	config := embed.NewConfig()
-	config.Dir = filepath.Join(e.folder, "etcd")
-	config.LogLevel = "fatal"
-	config.UnsafeNoFsync = true
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*clientURL}, []url.URL{*clientURL}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peerURL}, []url.URL{*peerURL}
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	etcd, err := embed.StartEtcd(config)
+	e.EtcdEndpoint = clientURL.String()
+	arguments := []string{filepath.Join(e.folder, "etcd"), clientURL.String(), peerURL.String()}
+	if e.options.OwnProcesses {
+		e.Etcd, err = e.startRole(roleEtcd, arguments)
+		return err
+	}
+	config, err := etcdConfig(arguments)
 	if err != nil {
-		return "", err
+		return err
 	}
-	e.stops = append(e.stops, etcd.Close)
-	select {
-	case <-etcd.Server.ReadyNotify():
-		return clientURL.String(), nil
-	case err := <-etcd.Err():
-		return "", err
-	case <-ctx.Done():
-		return "", ctx.Err()
+	// What this process writes need not outlive it.
+	config.UnsafeNoFsync = true
+	etcd, err := startEtcdHere(ctx, config)
+	if err == nil {
+		e.stops = append(e.stops, etcd.Close)
 	}
+	return err
 }
 
-func (e *Environment) startKubeAPIServer(ctx context.Context, binary, etcd string) error {
+// startRole executes this program again as one of the environment's processes.
+func (e *Environment) startRole(role string, arguments []string) (*Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return e.startProcess(&Process{name: role, path: self, environment: roleEnvironment(role, arguments)})
+}
+
+func (e *Environment) startProcess(p *Process) (*Process, error) {
+	p.log = filepath.Join(e.folder, p.name+".log")
+	e.stops = append(e.stops, p.Kill)
+	return p, p.Start()
+}
+
+func (e *Environment) startKubeAPIServer(ctx context.Context) error {
 	server, err := freeURL("https")
 	if err != nil {
 		return err
 	}
-	command := exec.Command(binary, append([]string{"kube-apiserver"}, e.kubeAPIServerArguments(server.Port(), etcd)...)...)
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	log, err := os.Create(filepath.Join(e.folder, "kube-apiserver.log"))
-	if err != nil {
-		return err
-	}
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		return err
-	}
-	exited := make(chan error, 1)
-	go func() { exited <- command.Wait() }()
-	e.stops = append(e.stops, func() {
-		_ = command.Process.Kill()
-		<-exited
-		_ = log.Close()
-	})
 	if err := e.connect(server.String()); err != nil {
 		return err
 	}
+	arguments := append(e.kubeAPIServerArguments(server.Port()), e.options.KubeAPIServerArguments...)
+	e.KubeAPIServer, err = e.startProcess(&Process{name: "kube-apiserver", path: e.options.Binary, arguments: append([]string{"kube-apiserver"}, arguments...)})
+	if err != nil {
+		return err
+	}
 	if err := e.waitReady(ctx, "/readyz"); err != nil {
-		return fmt.Errorf("%w; end of its log:\n%s", err, tail(log.Name()))
+		return fmt.Errorf("%w; end of its log:\n%s", err, tail(e.KubeAPIServer.log))
 	}
 	return nil
 }
 
-func (e *Environment) kubeAPIServerArguments(port, etcd string) []string {
+// Restart kills processes of the environment, starts them again, and waits until the garden's API is served.
+func (e *Environment) Restart(ctx context.Context, processes ...*Process) error {
+	for _, process := range processes {
+		process.Kill()
+	}
+	for _, process := range processes {
+		if err := process.Start(); err != nil {
+			return err
+		}
+	}
+	if err := e.waitReady(ctx, "/readyz"); err != nil {
+		return err
+	}
+	return registration.WaitUntilServed(ctx, e.Config)
+}
+
+func (e *Environment) kubeAPIServerArguments(port string) []string {
 	return []string{
-		"--etcd-servers=" + etcd,
+		"--etcd-servers=" + e.EtcdEndpoint,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port,
 		"--tls-cert-file=" + e.pki.kubeAPIServer.certificate, "--tls-private-key-file=" + e.pki.kubeAPIServer.key,
 		"--client-ca-file=" + e.pki.clusterCAFile,
@@ -248,15 +282,31 @@ func (e *Environment) ClientFor(user string, groups ...string) (client.Client, e
 	return client.New(config, client.Options{Scheme: apis.GardenScheme()})
 }
 
-// startGardenAPIServer registers garden-apiserver, runs it in this process, and waits until it is reached through the
-// kube-apiserver.
-func (e *Environment) startGardenAPIServer(ctx context.Context, etcd string) error {
+// startGardenAPIServer registers garden-apiserver, runs it, and waits until it is reached through the kube-apiserver.
+func (e *Environment) startGardenAPIServer(ctx context.Context) error {
 	listen, err := freeURL("https")
 	if err != nil {
 		return err
 	}
+	e.GardenAPIServerURL = listen.String()
+	if err := e.register(ctx, listen.Port()); err != nil {
+		return err
+	}
+	kubeconfig, err := e.Kubeconfig(registration.APIServerUser)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	if err := e.runGardenAPIServer(append(e.gardenAPIServerArguments(listen.Port(), kubeconfig), e.options.GardenAPIServerArguments...), failed); err != nil {
+		return err
+	}
+	return e.waitRegistered(ctx, failed)
+}
+
+// register makes the objects by which kube-apiserver finds garden-apiserver.
+func (e *Environment) register(ctx context.Context, listen string) (err error) {
 	var port int32
-	if _, err := fmt.Sscan(listen.Port(), &port); err != nil {
+	if _, err := fmt.Sscan(listen, &port); err != nil {
 		return err
 	}
 	if e.Client, err = client.New(e.Config, client.Options{Scheme: apis.GardenScheme()}); err != nil {
@@ -267,28 +317,34 @@ func (e *Environment) startGardenAPIServer(ctx context.Context, etcd string) err
 			return fmt.Errorf("%T %s: %w", object, object.GetName(), err)
 		}
 	}
-	kubeconfig, err := e.Kubeconfig(registration.APIServerUser)
+	return nil
+}
+
+func (e *Environment) gardenAPIServerArguments(port, kubeconfig string) []string {
+	return []string{
+		"--etcd-servers=" + e.EtcdEndpoint, "--bind-address=127.0.0.1", "--secure-port=" + port,
+		"--tls-cert-file=" + e.pki.gardenAPIServer.certificate, "--tls-private-key-file=" + e.pki.gardenAPIServer.key,
+		"--kubeconfig=" + kubeconfig, "--cluster-identity=" + ClusterIdentity,
+	}
+}
+
+// runGardenAPIServer runs it as a process, or in this one; then failed tells when it ends.
+func (e *Environment) runGardenAPIServer(arguments []string, failed chan error) (err error) {
+	if e.options.OwnProcesses {
+		e.GardenAPIServer, err = e.startRole(roleGardenAPIServer, arguments)
+		return err
+	}
+	options, err := gardenAPIServerOptions(arguments)
 	if err != nil {
 		return err
 	}
-	options := apiserver.NewOptions()
-	flags := pflag.NewFlagSet("garden-apiserver", pflag.ContinueOnError)
-	options.AddFlags(flags)
-	if err := flags.Parse([]string{
-		"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", "--secure-port=" + listen.Port(),
-		"--tls-cert-file=" + e.pki.gardenAPIServer.certificate, "--tls-private-key-file=" + e.pki.gardenAPIServer.key,
-		"--kubeconfig=" + kubeconfig, "--cluster-identity=" + ClusterIdentity,
-	}); err != nil {
-		return err
-	}
 	serving, stop := context.WithCancel(context.Background())
-	failed := make(chan error, 1)
 	go func() { failed <- options.Run(serving) }()
 	e.stops = append(e.stops, func() {
 		stop()
 		<-failed
 	})
-	return e.waitRegistered(ctx, failed)
+	return nil
 }
 
 // waitRegistered waits until the aggregation layer reaches every API of garden-apiserver.
@@ -314,7 +370,7 @@ func (e *Environment) waitRegistered(ctx context.Context, failed chan error) err
 		return len(services.Items) > 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s to be available: %w", missing, err)
+		return fmt.Errorf("waiting for %s to be available: %w%s", missing, err, e.GardenAPIServer.tail())
 	}
 	// The proxy in front learns of the availability a little later.
 	return registration.WaitUntilServed(ctx, e.Config)
@@ -331,7 +387,11 @@ func isAvailable(service apiregistrationv1.APIService) bool {
 
 // Kubeconfig writes a kubeconfig of a user into the environment's folder and returns its path.
 func (e *Environment) Kubeconfig(user string, groups ...string) (string, error) {
-	config, err := e.ConfigFor(e.Config.Host, user, groups...)
+	return e.kubeconfigFor(e.Config.Host, user, groups...)
+}
+
+func (e *Environment) kubeconfigFor(server, user string, groups ...string) (string, error) {
+	config, err := e.ConfigFor(server, user, groups...)
 	if err != nil {
 		return "", err
 	}
