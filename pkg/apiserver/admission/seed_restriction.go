@@ -1,0 +1,144 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
+)
+
+// SeedRestrictionName is the name of the plugin that keeps gardenlets, and the extensions of their seeds, to what belongs to
+// their seed.
+const SeedRestrictionName = "SeedRestriction"
+
+// unrestrictedSubresources change no object; the seed authorizer has decided about them.
+var unrestrictedSubresources = sets.New("adminkubeconfig", "viewerkubeconfig", "token")
+
+// seedRestriction looks into what a gardenlet writes, where the seed authorizer sees names only: an object must belong to the
+// seed before and after, and what others decide must stay.
+type seedRestriction struct {
+	*admission.Handler
+	dependent
+}
+
+var _ admission.ValidationInterface = &seedRestriction{}
+
+func newSeedRestriction() *seedRestriction {
+	return &seedRestriction{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)}
+}
+
+// Validate implements admission.ValidationInterface.
+func (s *seedRestriction) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	identity, isSeed := seedauthorizer.IdentityOf(a.GetUserInfo())
+	if !isSeed || unrestrictedSubresources.Has(a.GetSubresource()) {
+		return nil
+	}
+	reason, err := s.refuse(ctx, identity.Seed, a)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if reason != "" {
+		return admission.NewForbidden(a, fmt.Errorf("%s may not do this: %s", identity, reason))
+	}
+	return nil
+}
+
+// refuse returns why a seed may not write; empty when it may.
+func (s *seedRestriction) refuse(ctx context.Context, seed string, a admission.Attributes) (string, error) {
+	for _, object := range []runtime.Object{a.GetOldObject(), a.GetObject()} {
+		if object == nil {
+			continue
+		}
+		reason, err := s.notOf(ctx, seed, object, a)
+		if reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	return changesForeign(a), nil
+}
+
+// notOf returns why an object does not belong to a seed; empty when it does.
+func (s *seedRestriction) notOf(ctx context.Context, seed string, object runtime.Object, a admission.Attributes) (string, error) {
+	switch object := object.(type) {
+	case *corev1beta1.Seed:
+		return unlessOneOf("metadata.name", seed, object.Name), nil
+	case *corev1beta1.BackupBucket:
+		return unlessOneOf("spec.seedName", seed, ptr.Deref(object.Spec.SeedName, "")), nil
+	case *corev1beta1.BackupEntry:
+		return unlessOneOf("spec.seedName", seed, ptr.Deref(object.Spec.SeedName, ""), ptr.Deref(object.Status.SeedName, "")), nil
+	case *corev1beta1.ControllerInstallation:
+		return unlessOneOf("spec.seedRef.name", seed, ptr.Deref(object.Spec.SeedRef, corev1.ObjectReference{}).Name), nil
+	case *corev1beta1.Shoot:
+		return unlessOneOf("spec.seedName", seed, ptr.Deref(object.Spec.SeedName, ""), ptr.Deref(object.Status.SeedName, "")), nil
+	case *corev1beta1.ShootState:
+		return s.notOfShoot(ctx, seed, a.GetNamespace(), object.Name)
+	case *corev1beta1.InternalSecret:
+		shoot, _, _ := strings.Cut(object.Name, ".")
+		return s.notOfShoot(ctx, seed, a.GetNamespace(), shoot)
+	}
+	return fmt.Sprintf("%s are not written by seeds", a.GetResource().GroupResource()), nil
+}
+
+// notOfShoot returns why an object that is named after a shoot does not belong to a seed.
+func (s *seedRestriction) notOfShoot(ctx context.Context, seed, namespace, name string) (string, error) {
+	shoot, err := get[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), namespace, name)
+	if isMissing(err) {
+		return fmt.Sprintf("there is no shoot %s/%s, after which the object is named", namespace, name), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return unlessOneOf(fmt.Sprintf("spec.seedName of shoot %s/%s", namespace, name), seed, ptr.Deref(shoot.Spec.SeedName, ""), ptr.Deref(shoot.Status.SeedName, "")), nil
+}
+
+func unlessOneOf(path, seed string, found ...string) string {
+	for _, name := range found {
+		if name == seed {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s is %q, not %q", path, found[0], seed)
+}
+
+// madeByOthers are created and deleted by others.
+var madeByOthers = sets.New(corev1beta1.Resource("shoots"), corev1beta1.Resource("controllerinstallations"))
+
+// changesForeign returns what others decide about and the write changes; empty when there is nothing.
+func changesForeign(a admission.Attributes) string {
+	if a.GetOperation() != admission.Update {
+		if resource := a.GetResource().GroupResource(); madeByOthers.Has(resource) {
+			return fmt.Sprintf("%s are not created or deleted by seeds", resource)
+		}
+		return ""
+	}
+	const message = "is not changed by seeds: only status, labels, annotations and finalizers are"
+	switch old := a.GetOldObject().(type) {
+	case *corev1beta1.Shoot:
+		if object, ok := a.GetObject().(*corev1beta1.Shoot); !ok || !apiequality.Semantic.DeepEqual(object.Spec, old.Spec) {
+			return "spec " + message
+		}
+	case *corev1beta1.ControllerInstallation:
+		if object, ok := a.GetObject().(*corev1beta1.ControllerInstallation); !ok || !apiequality.Semantic.DeepEqual(object.Spec, old.Spec) {
+			return "spec " + message
+		}
+	case *corev1beta1.BackupBucket:
+		if object, ok := a.GetObject().(*corev1beta1.BackupBucket); !ok || !ptr.Equal(object.Spec.SeedName, old.Spec.SeedName) {
+			return "spec.seedName is not changed by seeds"
+		}
+	case *corev1beta1.BackupEntry:
+		if object, ok := a.GetObject().(*corev1beta1.BackupEntry); !ok || !ptr.Equal(object.Spec.SeedName, old.Spec.SeedName) {
+			return "spec.seedName is not changed by seeds"
+		}
+	}
+	return ""
+}
