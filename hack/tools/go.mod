@@ -4,7 +4,10 @@ go 1.26.0
 
 tool (
 	honnef.co/go/tools/cmd/staticcheck
+	k8s.io/code-generator/cmd/client-gen
 	k8s.io/code-generator/cmd/deepcopy-gen
+	k8s.io/code-generator/cmd/informer-gen
+	k8s.io/code-generator/cmd/lister-gen
 	k8s.io/code-generator/cmd/validation-gen
 	k8s.io/kube-openapi/cmd/openapi-gen
 	sigs.k8s.io/controller-tools/cmd/controller-gen

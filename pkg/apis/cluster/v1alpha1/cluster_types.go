@@ -50,10 +50,13 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.spec.apiEndpoint`,name="APIEndpoint",type=string,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Cluster struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// What is wanted.
 	Spec ClusterSpec `json:"spec"`
+	// What was observed; written by controllers.
 	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
@@ -64,8 +67,10 @@ type Cluster struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Cluster `json:"items"`
 }
 

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
+// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // BackupBucket is a bucket in an object store for the backups of a seed's etcds.
@@ -27,9 +29,11 @@ type BackupBucket struct {
 // BackupBucketList is a list of BackupBucket objects.
 type BackupBucketList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []BackupBucket `json:"items"`
 }
 

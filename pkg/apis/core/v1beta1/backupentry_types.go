@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // BackupEntry is the directory of one shoot in a bucket.
@@ -27,9 +28,11 @@ type BackupEntry struct {
 // BackupEntryList is a list of BackupEntry objects.
 type BackupEntryList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []BackupEntry `json:"items"`
 }
 

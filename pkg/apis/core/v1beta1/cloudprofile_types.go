@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
+// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // CloudProfile says what can be ordered in an infrastructure: versions, machine types, images, regions.
@@ -28,9 +30,11 @@ type CloudProfile struct {
 // CloudProfileList is a list of CloudProfile objects.
 type CloudProfileList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []CloudProfile `json:"items"`
 }
 

@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
+// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ControllerDeployment says how the controllers of an extension are deployed.
@@ -28,8 +30,10 @@ type ControllerDeployment struct {
 // ControllerDeploymentList is a list of ControllerDeployment objects.
 type ControllerDeploymentList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ControllerDeployment `json:"items"`
 }

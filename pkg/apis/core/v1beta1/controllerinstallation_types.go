@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
+// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ControllerInstallation is an extension in a seed.
@@ -28,9 +30,11 @@ type ControllerInstallation struct {
 // ControllerInstallationList is a list of ControllerInstallation objects.
 type ControllerInstallationList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ControllerInstallation `json:"items"`
 }
 

@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +genclient
+// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ControllerRegistration makes an extension known: what it reconciles and how it is installed.
@@ -23,9 +25,11 @@ type ControllerRegistration struct {
 // ControllerRegistrationList is a list of ControllerRegistration objects.
 type ControllerRegistrationList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ControllerRegistration `json:"items"`
 }
 

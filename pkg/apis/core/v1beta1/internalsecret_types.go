@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // InternalSecret is a Secret that members of a project cannot read.
@@ -33,8 +34,10 @@ type InternalSecret struct {
 // InternalSecretList is a list of InternalSecret objects.
 type InternalSecretList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []InternalSecret `json:"items"`
 }

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // NamespacedCloudProfile extends a CloudProfile for the shoots of one project.
@@ -27,9 +28,11 @@ type NamespacedCloudProfile struct {
 // NamespacedCloudProfileList is a list of NamespacedCloudProfile objects.
 type NamespacedCloudProfileList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []NamespacedCloudProfile `json:"items"`
 }
 

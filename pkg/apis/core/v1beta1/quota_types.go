@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // Quota limits the resources of shoots.
@@ -24,9 +25,11 @@ type Quota struct {
 // QuotaList is a list of Quota objects.
 type QuotaList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Quota `json:"items"`
 }
 

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // SecretBinding gives a Secret with infrastructure credentials to the shoots of a namespace.
@@ -29,9 +30,11 @@ type SecretBinding struct {
 // SecretBindingList is a list of SecretBinding objects.
 type SecretBindingList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []SecretBinding `json:"items"`
 }
 

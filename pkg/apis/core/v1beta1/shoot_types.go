@@ -7,6 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
+// +genclient:method=CreateAdminKubeconfigRequest,verb=create,subresource=adminkubeconfig,input=github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1.AdminKubeconfigRequest,result=github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1.AdminKubeconfigRequest
+// +genclient:method=CreateViewerKubeconfigRequest,verb=create,subresource=viewerkubeconfig,input=github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1.ViewerKubeconfigRequest,result=github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1.ViewerKubeconfigRequest
+// +genclient:method=UpdateBinding,verb=update,subresource=binding,input=Shoot,result=Shoot
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // Shoot is a Kubernetes cluster for a user: a control plane in a seed and, unless it is workerless, machines in the
@@ -30,9 +34,11 @@ type Shoot struct {
 // ShootList is a list of Shoot objects.
 type ShootList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Shoot `json:"items"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ShootState holds what is needed to restore a control plane in another seed.
@@ -25,9 +26,11 @@ type ShootState struct {
 // ShootStateList is a list of ShootState objects.
 type ShootStateList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ShootState `json:"items"`
 }
 

@@ -34,9 +34,11 @@ type BackupBucket struct {
 // BackupBucketList is a list of BackupBucket objects.
 type BackupBucketList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []BackupBucket `json:"items"`
 }
 

@@ -35,9 +35,11 @@ type BackupEntry struct {
 // BackupEntryList is a list of BackupEntry objects.
 type BackupEntryList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []BackupEntry `json:"items"`
 }
 

@@ -36,9 +36,11 @@ type Bastion struct {
 // BastionList is a list of Bastion objects.
 type BastionList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Bastion `json:"items"`
 }
 

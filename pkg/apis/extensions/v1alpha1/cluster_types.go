@@ -28,9 +28,11 @@ type Cluster struct {
 // ClusterList is a list of Cluster objects.
 type ClusterList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Cluster `json:"items"`
 }
 

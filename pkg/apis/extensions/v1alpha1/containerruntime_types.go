@@ -32,9 +32,11 @@ type ContainerRuntime struct {
 // ContainerRuntimeList is a list of ContainerRuntime objects.
 type ContainerRuntimeList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ContainerRuntime `json:"items"`
 }
 

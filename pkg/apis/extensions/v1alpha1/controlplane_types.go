@@ -35,9 +35,11 @@ type ControlPlane struct {
 // ControlPlaneList is a list of ControlPlane objects.
 type ControlPlaneList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ControlPlane `json:"items"`
 }
 

@@ -35,9 +35,11 @@ type DNSRecord struct {
 // DNSRecordList is a list of DNSRecord objects.
 type DNSRecordList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []DNSRecord `json:"items"`
 }
 

@@ -32,9 +32,11 @@ type Extension struct {
 // ExtensionList is a list of Extension objects.
 type ExtensionList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Extension `json:"items"`
 }
 

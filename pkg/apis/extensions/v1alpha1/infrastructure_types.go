@@ -34,9 +34,11 @@ type Infrastructure struct {
 // InfrastructureList is a list of Infrastructure objects.
 type InfrastructureList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Infrastructure `json:"items"`
 }
 

@@ -36,9 +36,11 @@ type Network struct {
 // NetworkList is a list of Network objects.
 type NetworkList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Network `json:"items"`
 }
 

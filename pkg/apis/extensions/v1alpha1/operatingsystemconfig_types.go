@@ -35,9 +35,11 @@ type OperatingSystemConfig struct {
 // OperatingSystemConfigList is a list of OperatingSystemConfig objects.
 type OperatingSystemConfigList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []OperatingSystemConfig `json:"items"`
 }
 

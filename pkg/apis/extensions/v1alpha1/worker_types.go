@@ -38,9 +38,11 @@ type Worker struct {
 // WorkerList is a list of Worker objects.
 type WorkerList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Worker `json:"items"`
 }
 

@@ -12,9 +12,11 @@ import (
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type OverridePolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Which objects are changed, and how.
 	Spec OverrideSpec `json:"spec"`
 }
 
@@ -24,8 +26,10 @@ type OverridePolicy struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type OverridePolicyList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []OverridePolicy `json:"items"`
 }
 
@@ -36,9 +40,11 @@ type OverridePolicyList struct {
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterOverridePolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Which objects are changed, and how.
 	Spec OverrideSpec `json:"spec"`
 }
 
@@ -48,8 +54,10 @@ type ClusterOverridePolicy struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterOverridePolicyList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ClusterOverridePolicy `json:"items"`
 }
 

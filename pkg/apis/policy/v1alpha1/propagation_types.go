@@ -34,9 +34,11 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type PropagationPolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Which objects are propagated, and where to.
 	Spec PropagationSpec `json:"spec"`
 }
 
@@ -46,8 +48,10 @@ type PropagationPolicy struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type PropagationPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []PropagationPolicy `json:"items"`
 }
 
@@ -60,9 +64,11 @@ type PropagationPolicyList struct {
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterPropagationPolicy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Which objects are propagated, and where to.
 	Spec PropagationSpec `json:"spec"`
 }
 
@@ -72,8 +78,10 @@ type ClusterPropagationPolicy struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterPropagationPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ClusterPropagationPolicy `json:"items"`
 }
 

@@ -38,9 +38,11 @@ type ManagedResource struct {
 // ManagedResourceList is a list of ManagedResource objects.
 type ManagedResourceList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ManagedResource `json:"items"`
 }
 

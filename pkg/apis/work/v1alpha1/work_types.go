@@ -52,10 +52,13 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Work struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// What is wanted.
 	Spec WorkSpec `json:"spec"`
+	// What was observed; written by controllers.
 	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
@@ -66,8 +69,10 @@ type Work struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type WorkList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []Work `json:"items"`
 }
 

@@ -59,10 +59,13 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Scheduled")].message`,name="Why",type=string,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceBinding struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// What is propagated, and where to.
 	Spec ResourceBindingSpec `json:"spec"`
+	// What was observed; written by controllers.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -73,8 +76,10 @@ type ResourceBinding struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceBindingList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ResourceBinding `json:"items"`
 }
 
@@ -91,10 +96,13 @@ type ResourceBindingList struct {
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Scheduled")].message`,name="Why",type=string,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterResourceBinding struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// What is propagated, and where to.
 	Spec ResourceBindingSpec `json:"spec"`
+	// What was observed; written by controllers.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -105,8 +113,10 @@ type ClusterResourceBinding struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ClusterResourceBindingList struct {
 	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// The objects.
 	Items []ClusterResourceBinding `json:"items"`
 }
 

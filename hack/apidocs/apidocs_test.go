@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Whatever is in the definitions of our groups and can be reached from a kind is on a page, with its description.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	r := newReference(definitions())
+	pages := r.pages()
+	for name, definition := range r.definitions {
+		parsed := parseModel(name)
+		content := pages[parsed.page()]
+		if !strings.HasPrefix(name, ownModels) || !strings.Contains(content, "\n### "+parsed.name+"\n") {
+			continue // of another group, a list, or used by no kind
+		}
+		for _, field := range fieldsOf(definition) {
+			if fieldDescription(field) == "" {
+				t.Errorf("%s: field %s has no description", name, field.name)
+			}
+			if !strings.Contains(content, "`"+field.name+"`") || !strings.Contains(content, cell(fieldDescription(field))) {
+				t.Errorf("%s: field %s is not on its page", name, field.name)
+			}
+		}
+	}
+	for _, kind := range []string{"Shoot", "Seed", "CloudProfile", "Project"} {
+		if !strings.Contains(pages["core-v1beta1.md"], "\n### "+kind+"\n") || !strings.Contains(pages["README.md"], "["+kind+"](core-v1beta1.md#") {
+			t.Errorf("kind %s has no section", kind)
+		}
+	}
+}
+
+// Links lead somewhere.
+func TestLinksHaveTargets(t *testing.T) {
+	pages := newReference(definitions()).pages()
+	for name, content := range pages {
+		for _, part := range strings.Split(content, "](")[1:] {
+			link, _, _ := strings.Cut(part, ")")
+			page, anchor, _ := strings.Cut(link, "#")
+			if page == "" {
+				page = name
+			}
+			if anchor != "" && !strings.Contains(strings.ToLower(pages[page]), "\n### "+anchor+"\n") {
+				t.Errorf("%s: link %s leads nowhere", name, link)
+			}
+			if pages[page] == "" {
+				t.Errorf("%s: link %s leads to no page", name, link)
+			}
+		}
+	}
+}
+
+func TestRendering(t *testing.T) {
+	text := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Description: "One of a|b.\nSee <c>."}}
+	other := *spec.RefSchema(modelReference + "cloud.gardener.core.v1beta1.Other")
+	definitions := map[string]spec.Schema{
+		"cloud.gardener.core.v1beta1.Thing": {SchemaProps: spec.SchemaProps{
+			Description: "Thing is a kind.", Required: []string{"spec"},
+			Properties: map[string]spec.Schema{
+				"kind": text, "metadata": *spec.RefSchema(modelReference + "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+				"spec": other, "others": *spec.ArrayProperty(&other), "map": *spec.MapProperty(&text), "text": text,
+			},
+		}},
+		"cloud.gardener.core.v1beta1.Other": {SchemaProps: spec.SchemaProps{Description: "Other is a type.", Properties: map[string]spec.Schema{
+			"number": {SchemaProps: spec.SchemaProps{Type: []string{"integer"}, Format: "int32", Description: "A number."}},
+		}}},
+	}
+	page := newReference(definitions).pages()["core-v1beta1.md"]
+	for _, want := range []string{
+		"# core.gardener.cloud/v1beta1\n", "### Thing\n\nThing is a kind.\n", "### Other\n\nOther is a type.\n",
+		"| **`spec`** | [Other](#other) |", "| `others` | list of [Other](#other) |", "| `map` | map to string |",
+		"| `metadata` | ObjectMeta |", `| One of a\|b. See &lt;c&gt;. |`, "| `number` | integer (int32) | A number. |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}
