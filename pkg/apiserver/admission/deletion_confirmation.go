@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
@@ -23,25 +27,68 @@ var confirmedResources = sets.New(
 	corev1beta1.Resource("shootstates"),
 )
 
-// deletionConfirmation refuses to delete projects and shoots by a slip of the hand.
-type deletionConfirmation struct{ *admission.Handler }
+// deletionConfirmation refuses to delete projects and shoots by a slip of the hand. Where a project asks for a second
+// person, it remembers who confirmed, and lets somebody else delete.
+type deletionConfirmation struct {
+	*admission.Handler
+	dependent
+}
 
-var _ admission.ValidationInterface = &deletionConfirmation{}
+var (
+	_ admission.MutationInterface   = &deletionConfirmation{}
+	_ admission.ValidationInterface = &deletionConfirmation{}
+)
 
 func newDeletionConfirmation() *deletionConfirmation {
-	return &deletionConfirmation{Handler: admission.NewHandler(admission.Delete)}
+	return &deletionConfirmation{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)}
+}
+
+// Admit implements admission.MutationInterface.
+func (d *deletionConfirmation) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if shoot, old, ok := written[*corev1beta1.Shoot](a); ok {
+		rememberConfirmer(shoot, old, a.GetUserInfo().GetName())
+	}
+	return nil
+}
+
+// rememberConfirmer notes who confirmed the deletion of a shoot. Nobody else can write the note.
+func rememberConfirmer(shoot, old *corev1beta1.Shoot, caller string) {
+	switch {
+	case !isConfirmed(shoot):
+		delete(shoot.Annotations, corev1beta1.DeletionConfirmedBy)
+	case old == nil || !isConfirmed(old):
+		setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, caller)
+	case old.Annotations[corev1beta1.DeletionConfirmedBy] == "":
+		delete(shoot.Annotations, corev1beta1.DeletionConfirmedBy)
+	default:
+		setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, old.Annotations[corev1beta1.DeletionConfirmedBy])
+	}
 }
 
 // Validate implements admission.ValidationInterface. It is also called for each object of a collection.
-func (d *deletionConfirmation) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !confirmedResources.Has(a.GetResource().GroupResource()) || a.GetSubresource() != "" {
+func (d *deletionConfirmation) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() != admission.Delete || !confirmedResources.Has(a.GetResource().GroupResource()) || a.GetSubresource() != "" {
 		return nil
 	}
 	object, ok := a.GetOldObject().(metav1.Object)
-	if !ok || isConfirmed(object) {
+	if !ok {
 		return nil
 	}
-	return admission.NewForbidden(a, needsConfirmation(a.GetResource().GroupResource(), object))
+	if !isConfirmed(object) {
+		return admission.NewForbidden(a, needsConfirmation(a.GetResource().GroupResource(), object))
+	}
+	shoot, ok := object.(*corev1beta1.Shoot)
+	if !ok || shoot.DeletionTimestamp != nil {
+		return nil
+	}
+	project, err := projectOf(ctx, d.Reader, shoot.Namespace)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if err := checkSecondApproval(shoot, project, a.GetUserInfo()); err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	return nil
 }
 
 func isConfirmed(object metav1.Object) bool {
@@ -50,10 +97,44 @@ func isConfirmed(object metav1.Object) bool {
 }
 
 func needsConfirmation(resource schema.GroupResource, object metav1.Object) error {
+	return fmt.Errorf("deletion has to be confirmed first: %s=true", annotate(resource.Resource, object, corev1beta1.ConfirmationDeletion))
+}
+
+// annotate returns the command that begins to annotate an object.
+func annotate(resource string, object metav1.Object, annotation string) string {
 	namespace := ""
 	if object.GetNamespace() != "" {
 		namespace = " -n " + object.GetNamespace()
 	}
-	return fmt.Errorf("deletion has to be confirmed first: kubectl%s annotate %s %s %s=true",
-		namespace, resource.Resource, object.GetName(), corev1beta1.ConfirmationDeletion)
+	return fmt.Sprintf("kubectl%s annotate %s %s %s", namespace, resource, object.GetName(), annotation)
+}
+
+// checkSecondApproval makes sure that somebody else than the caller confirmed the deletion, where the project wants that.
+func checkSecondApproval(shoot *corev1beta1.Shoot, project *corev1beta1.Project, caller user.Info) error {
+	if project == nil || actsForTheGarden(caller) || !needsSecondApproval(shoot, project, caller) {
+		return nil
+	}
+	switch confirmer := shoot.Annotations[corev1beta1.DeletionConfirmedBy]; confirmer {
+	case "":
+		return fmt.Errorf("project %q asks for two persons to delete this shoot, and nobody knows who confirmed it: remove annotation %s, let one person set it again and another delete",
+			project.Name, corev1beta1.ConfirmationDeletion)
+	case caller.GetName():
+		return fmt.Errorf("project %q asks for two persons to delete this shoot: %q confirmed the deletion, so somebody else has to delete it", project.Name, confirmer)
+	}
+	return nil
+}
+
+func needsSecondApproval(shoot *corev1beta1.Shoot, project *corev1beta1.Project, caller user.Info) bool {
+	_, _, err := serviceaccount.SplitUsername(caller.GetName())
+	isServiceAccount := err == nil
+	for i := range project.Spec.DualApprovalForDeletion {
+		rule := &project.Spec.DualApprovalForDeletion[i]
+		if rule.Resource != "shoots" || !selects(&rule.Selector, shoot.Labels) {
+			continue
+		}
+		if !isServiceAccount || ptr.Deref(rule.IncludeServiceAccounts, true) {
+			return true
+		}
+	}
+	return false
 }

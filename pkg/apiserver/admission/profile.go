@@ -2,12 +2,16 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
+
+// errNotMerged is returned for a namespaced cloud profile that garden-controller-manager has not completed yet.
+var errNotMerged = errors.New("has not been merged with its parent yet: try again in a moment")
 
 // profileOf reads the cloud profile that a shoot refers to. Of a namespaced one it is the merged result.
 func profileOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfileSpec, error) {
@@ -21,7 +25,7 @@ func profileOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) (*c
 			return nil, err
 		}
 		if profile.Status.CloudProfileSpec == nil {
-			return nil, fmt.Errorf("namespaced cloud profile %s/%s has not been merged with its parent yet: try again in a moment", shoot.Namespace, reference.Name)
+			return nil, fmt.Errorf("namespaced cloud profile %s/%s %w", shoot.Namespace, reference.Name, errNotMerged)
 		}
 		return profile.Status.CloudProfileSpec, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -32,6 +33,17 @@ type Dependencies struct {
 	Authorizer authorizer.Authorizer
 	// SecretExists tells whether the garden holds a Secret.
 	SecretExists func(ctx context.Context, namespace, name string) (bool, error)
+	// ConfigMapExists tells whether the garden holds a ConfigMap.
+	ConfigMapExists func(ctx context.Context, namespace, name string) (bool, error)
+}
+
+// may tells whether a user has a permission. Who cannot be asked about has none.
+func (d *Dependencies) may(ctx context.Context, caller user.Info, wanted permission) bool {
+	decision, _, err := d.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: caller, Verb: wanted.verb, APIGroup: wanted.group, APIVersion: wanted.version, Resource: wanted.resource,
+		Subresource: wanted.subresource, Namespace: wanted.namespace, Name: wanted.name, ResourceRequest: true,
+	})
+	return err == nil && decision == authorizer.DecisionAllow
 }
 
 // wantsDependencies is implemented by plugins that look beyond the object.

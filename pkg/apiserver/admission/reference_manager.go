@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
@@ -25,47 +22,39 @@ const ReferenceManagerName = "ResourceReferenceManager"
 // usersShown bounds how many users of an object a message lists.
 const usersShown = 5
 
-// referenceManager refuses to delete what is in use, and to refer to secrets that do not exist or that the user may
-// not read.
+// referenceManager refuses to delete what is in use or to take from cloud profiles what shoots use, and to refer to what does
+// not exist or what the user may not read.
 type referenceManager struct {
 	*admission.Handler
 	dependent
 	// users finds who uses an object, by the object's resource.
-	users map[schema.GroupResource]func(ctx context.Context, object metav1.Object) ([]string, error)
+	users map[schema.GroupResource]usersOf
 }
 
 var _ admission.ValidationInterface = &referenceManager{}
 
 func newReferenceManager() *referenceManager {
-	r := &referenceManager{Handler: admission.NewHandler(admission.Create, admission.Delete)}
-	r.users = map[schema.GroupResource]func(context.Context, metav1.Object) ([]string, error){
-		corev1beta1.Resource("cloudprofiles"):            r.usersOfProfile(corev1beta1.CloudProfileReferenceKindCloudProfile),
-		corev1beta1.Resource("namespacedcloudprofiles"):  r.usersOfProfile(corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile),
-		corev1beta1.Resource("seeds"):                    r.shootsOfSeed,
-		corev1beta1.Resource("projects"):                 r.shootsOfProject,
-		corev1beta1.Resource("secretbindings"):           r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.SecretBindingName }),
-		securityv1alpha1.Resource("credentialsbindings"): r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.CredentialsBindingName }),
-		corev1beta1.Resource("exposureclasses"):          r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.ExposureClassName }),
-		corev1beta1.Resource("controllerdeployments"):    r.registrationsOf,
-	}
+	r := &referenceManager{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)}
+	r.users = r.usersByResource()
 	return r
 }
 
 // Validate implements admission.ValidationInterface.
 func (r *referenceManager) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetSubresource() != "" {
+	switch {
+	case a.GetOperation() == admission.Delete && a.GetSubresource() == "":
+		return r.validateDelete(ctx, a)
+	case a.GetOperation() == admission.Delete:
 		return nil
 	}
-	if a.GetOperation() == admission.Delete {
-		return r.validateDelete(ctx, a)
+	if shoot, old, ok := changedShoot(a); ok {
+		return r.validateReferences(ctx, a, addedReferences(referencesOfShoot(shoot), old))
 	}
-	switch binding := a.GetObject().(type) {
-	case *corev1beta1.SecretBinding:
-		return r.validateSecret(ctx, a, field.NewPath("secretRef"), binding.SecretRef.Namespace, binding.SecretRef.Name)
-	case *securityv1alpha1.CredentialsBinding:
-		if reference := binding.CredentialsRef; reference.APIVersion == "v1" && reference.Kind == "Secret" {
-			return r.validateSecret(ctx, a, field.NewPath("credentialsRef"), reference.Namespace, reference.Name)
-		}
+	if errs, err := r.validateRemovals(ctx, a); err != nil || len(errs) > 0 {
+		return verdict(a, errs, err)
+	}
+	if a.GetOperation() == admission.Create && a.GetSubresource() == "" {
+		return r.validateReferences(ctx, a, referencesOf(a.GetObject()))
 	}
 	return nil
 }
@@ -93,103 +82,86 @@ func summary(users []string) string {
 	return strings.Join(users, ", ")
 }
 
-// validateSecret makes sure that a binding does not give its creator more than the creator may read.
-func (r *referenceManager) validateSecret(ctx context.Context, a admission.Attributes, path *field.Path, namespace, name string) error {
-	if !r.mayRead(ctx, a.GetUserInfo(), namespace, name) {
-		return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not get secret %s/%s", path, a.GetUserInfo().GetName(), namespace, name))
-	}
-	exists, err := r.SecretExists(ctx, namespace, name)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
-	if !exists {
-		return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), field.ErrorList{field.NotFound(path, namespace+"/"+name)})
+// reference is what a field of an object refers to.
+type reference struct {
+	path            *field.Path
+	kind            schema.GroupVersionKind
+	namespace, name string
+	// readable tells that who makes the reference must be allowed to read the object, since it gives access to it.
+	readable bool
+}
+
+// key tells references apart.
+func (r reference) key() string {
+	return r.kind.GroupKind().String() + " " + r.namespace + "/" + r.name
+}
+
+// referencesOf returns what an object other than a shoot refers to.
+func referencesOf(object any) []reference {
+	switch object := object.(type) {
+	case *corev1beta1.SecretBinding:
+		secret := reference{field.NewPath("secretRef"), secretKind, object.SecretRef.Namespace, object.SecretRef.Name, true}
+		return append([]reference{secret}, referencesToQuotas(object.Quotas)...)
+	case *securityv1alpha1.CredentialsBinding:
+		to := object.CredentialsRef
+		credentials := reference{field.NewPath("credentialsRef"), schema.FromAPIVersionAndKind(to.APIVersion, to.Kind), to.Namespace, to.Name, true}
+		return append([]reference{credentials}, referencesToQuotas(object.Quotas)...)
+	case *corev1beta1.NamespacedCloudProfile:
+		return []reference{{field.NewPath("spec", "parent", "name"), corev1beta1.SchemeGroupVersion.WithKind("CloudProfile"), "", object.Spec.Parent.Name, false}}
 	}
 	return nil
 }
 
-func (r *referenceManager) mayRead(ctx context.Context, caller user.Info, namespace, name string) bool {
-	decision, _, err := r.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: caller, Verb: "get", APIVersion: "v1", Resource: "secrets", Namespace: namespace, Name: name, ResourceRequest: true,
-	})
-	return err == nil && decision == authorizer.DecisionAllow
+func referencesToQuotas(quotas []corev1.ObjectReference) []reference {
+	var references []reference
+	for i, quota := range quotas {
+		references = append(references, reference{field.NewPath("quotas").Index(i), corev1beta1.SchemeGroupVersion.WithKind("Quota"), quota.Namespace, quota.Name, true})
+	}
+	return references
 }
 
-func (r *referenceManager) usersOfProfile(kind string) func(context.Context, metav1.Object) ([]string, error) {
-	return func(ctx context.Context, profile metav1.Object) ([]string, error) {
-		selector := fields.AndSelectors(
-			fields.OneTermEqualSelector("spec.cloudProfile.name", profile.GetName()),
-			fields.OneTermEqualSelector("spec.cloudProfile.kind", kind),
-		)
-		users, err := r.shoots(ctx, profile.GetNamespace(), selector, func(*corev1beta1.Shoot) bool { return true })
-		if err != nil || kind != corev1beta1.CloudProfileReferenceKindCloudProfile {
-			return users, err
-		}
-		children, err := list[*corev1beta1.NamespacedCloudProfile](ctx, r.Reader, corev1beta1.Resource("namespacedcloudprofiles"), "", fields.Everything())
-		if err != nil {
-			return nil, err
-		}
-		for _, child := range children {
-			if child.Spec.Parent.Name == profile.GetName() {
-				users = append(users, "namespacedcloudprofile "+nameOf(child))
-			}
-		}
-		return users, nil
-	}
-}
-
-func (r *referenceManager) shootsOfSeed(ctx context.Context, seed metav1.Object) ([]string, error) {
-	return r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
-		return ptr.Deref(shoot.Spec.SeedName, "") == seed.GetName() || ptr.Deref(shoot.Status.SeedName, "") == seed.GetName()
-	})
-}
-
-func (r *referenceManager) shootsOfProject(ctx context.Context, object metav1.Object) ([]string, error) {
-	project, ok := object.(*corev1beta1.Project)
-	if !ok || project.Spec.Namespace == nil {
-		return nil, nil
-	}
-	return r.shoots(ctx, *project.Spec.Namespace, fields.Everything(), func(*corev1beta1.Shoot) bool { return true })
-}
-
-// shootsWhere finds the shoots that name the object in one of their fields.
-func (r *referenceManager) shootsWhere(reference func(*corev1beta1.Shoot) *string) func(context.Context, metav1.Object) ([]string, error) {
-	return func(ctx context.Context, object metav1.Object) ([]string, error) {
-		return r.shoots(ctx, object.GetNamespace(), fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
-			return ptr.Deref(reference(shoot), "") == object.GetName()
-		})
-	}
-}
-
-func (r *referenceManager) shoots(ctx context.Context, namespace string, selector fields.Selector, uses func(*corev1beta1.Shoot) bool) ([]string, error) {
-	shoots, err := list[*corev1beta1.Shoot](ctx, r.Reader, corev1beta1.Resource("shoots"), namespace, selector)
-	if err != nil {
-		return nil, err
-	}
-	var users []string
-	for _, shoot := range shoots {
-		if uses(shoot) {
-			users = append(users, "shoot "+nameOf(shoot))
-		}
-	}
-	return users, nil
-}
-
-func (r *referenceManager) registrationsOf(ctx context.Context, deployment metav1.Object) ([]string, error) {
-	registrations, err := list[*corev1beta1.ControllerRegistration](ctx, r.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
-	if err != nil {
-		return nil, err
-	}
-	var users []string
-	for _, registration := range registrations {
-		if registration.Spec.Deployment == nil || registration.DeletionTimestamp != nil {
+// validateReferences makes sure that what an object refers to exists, and that a reference does not give its author more than
+// the author may read.
+func (r *referenceManager) validateReferences(ctx context.Context, a admission.Attributes, references []reference) error {
+	var errs field.ErrorList
+	for _, to := range references {
+		resource, known := referableKinds[to.kind.GroupKind()]
+		if !known {
+			errs = append(errs, field.Invalid(to.path, to.kind.String(), "cannot be referred to; what can be is "+strings.Join(referableKindNames(), ", ")))
 			continue
 		}
-		for _, reference := range registration.Spec.Deployment.DeploymentRefs {
-			if reference.Name == deployment.GetName() {
-				users = append(users, "controllerregistration "+registration.Name)
-			}
+		read := permission{verb: "get", group: to.kind.Group, version: to.kind.Version, resource: resource, namespace: to.namespace, name: to.name}
+		if to.readable && !r.may(ctx, a.GetUserInfo(), read) {
+			return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not get %s %s", to.path, a.GetUserInfo().GetName(), strings.ToLower(to.kind.Kind), to.fullName()))
+		}
+		exists, err := r.exists(ctx, to, resource)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		if !exists {
+			errs = append(errs, field.NotFound(to.path, to.fullName()))
 		}
 	}
-	return users, nil
+	return invalid(a, errs)
+}
+
+func (r reference) fullName() string {
+	if r.namespace == "" {
+		return r.name
+	}
+	return r.namespace + "/" + r.name
+}
+
+func (r *referenceManager) exists(ctx context.Context, to reference, resource string) (bool, error) {
+	switch to.kind.GroupKind() {
+	case secretKind.GroupKind():
+		return r.SecretExists(ctx, to.namespace, to.name)
+	case configMapKind.GroupKind():
+		return r.ConfigMapExists(ctx, to.namespace, to.name)
+	}
+	_, err := r.Reader.Get(ctx, schema.GroupResource{Group: to.kind.Group, Resource: resource}, to.namespace, to.name)
+	if isMissing(err) {
+		return false, nil
+	}
+	return err == nil, err
 }

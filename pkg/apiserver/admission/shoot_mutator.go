@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	taskDNSIngress     = "deployDNSRecordIngress"
 )
 
+// secondsUntilMerged is when clients try again after a namespaced cloud profile was not complete yet. They do so by themselves.
+const secondsUntilMerged = 1
+
 // shootMutator fills in what a user may leave out: versions, machine images, networks, who created the shoot.
 type shootMutator struct {
 	*admission.Handler
@@ -41,12 +45,11 @@ func newShootMutator() *shootMutator {
 
 // Admit implements admission.MutationInterface.
 func (s *shootMutator) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if !ok || (a.GetSubresource() != "" && a.GetSubresource() != "binding") {
-		return nil
+	if shoot, old, ok := written[*corev1beta1.Shoot](a); ok && old != nil {
+		keepCreator(shoot, old)
 	}
-	old, _ := a.GetOldObject().(*corev1beta1.Shoot)
-	if shoot.DeletionTimestamp != nil || (old != nil && apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec)) {
+	shoot, old, ok := changedShoot(a)
+	if !ok {
 		return nil
 	}
 	if old == nil {
@@ -56,16 +59,36 @@ func (s *shootMutator) Admit(ctx context.Context, a admission.Attributes, _ admi
 	}
 	syncCloudProfile(shoot)
 	profile, err := profileOf(ctx, s.Reader, shoot)
-	if err == nil && profile != nil {
+	switch {
+	case errors.Is(err, errNotMerged):
+		return apierrors.NewTooManyRequests(err.Error(), secondsUntilMerged)
+	case err != nil && !isMissing(err): // a missing profile is refused by ShootValidator, with the field
+		return apierrors.NewInternalError(err)
+	case err == nil && profile != nil:
 		if errs := corev1beta1.DefaultShootFromCloudProfile(shoot, old, profile, s.now()); len(errs) > 0 {
-			return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, errs)
+			return invalid(a, errs)
 		}
 	}
-	if err != nil && !isMissing(err) { // a missing profile is refused by ShootValidator, with the field
-		return apierrors.NewInternalError(err)
-	}
 	addTasks(shoot, old)
+	askForRetry(shoot, old)
 	return s.completeFromSeed(ctx, shoot)
+}
+
+// keepCreator keeps users from writing who created a shoot.
+func keepCreator(shoot, old *corev1beta1.Shoot) {
+	if creator, ok := old.Annotations[corev1beta1.GardenerCreatedBy]; ok {
+		setAnnotation(shoot, corev1beta1.GardenerCreatedBy, creator)
+	}
+}
+
+// askForRetry has a failed shoot tried again at the next maintenance when that is the only time at which it is changed.
+func askForRetry(shoot, old *corev1beta1.Shoot) {
+	if old == nil || old.Status.LastOperation == nil || old.Status.LastOperation.State != corev1beta1.LastOperationStateFailed {
+		return
+	}
+	if shoot.Spec.Maintenance != nil && ptr.Deref(shoot.Spec.Maintenance.ConfineSpecUpdateRollout, false) {
+		setAnnotation(shoot, corev1beta1.ShootNeedsRetryOperation, "true")
+	}
 }
 
 func prepareNewShoot(shoot *corev1beta1.Shoot, creator string) error {
@@ -106,7 +129,7 @@ func neededTasks(shoot, old *corev1beta1.Shoot) []string {
 		return append([]string{taskInfrastructure}, dns...)
 	case !apiequality.Semantic.DeepEqual(old.Spec.DNS, shoot.Spec.DNS):
 		return dns
-	case !apiequality.Semantic.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig):
+	case !apiequality.Semantic.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig), allowsSSH(old) != allowsSSH(shoot):
 		return []string{taskInfrastructure}
 	}
 	return nil
@@ -141,13 +164,6 @@ func (s *shootMutator) completeFromSeed(ctx context.Context, shoot *corev1beta1.
 	if defaults := seed.Spec.Networks.ShootDefaults; defaults != nil {
 		completeNetworks(shoot, defaults)
 	}
-	project, err := projectOf(ctx, s.Reader, shoot.Namespace)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
-	if project != nil {
-		completeDomain(shoot, project.Name, seed)
-	}
 	return nil
 }
 
@@ -162,15 +178,4 @@ func completeNetworks(shoot *corev1beta1.Shoot, defaults *corev1beta1.ShootNetwo
 	if networking.Services == nil {
 		networking.Services = defaults.Services
 	}
-}
-
-// completeDomain gives the shoot a name below the seed's first default domain.
-func completeDomain(shoot *corev1beta1.Shoot, project string, seed *corev1beta1.Seed) {
-	if (shoot.Spec.DNS != nil && shoot.Spec.DNS.Domain != nil) || len(seed.Spec.DNS.Defaults) == 0 {
-		return
-	}
-	if shoot.Spec.DNS == nil {
-		shoot.Spec.DNS = &corev1beta1.DNS{}
-	}
-	shoot.Spec.DNS.Domain = ptr.To(shoot.Name + "." + project + "." + seed.Spec.DNS.Defaults[0].Domain)
 }

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
@@ -29,17 +30,16 @@ type shootValidator struct {
 var _ admission.ValidationInterface = &shootValidator{}
 
 func newShootValidator() *shootValidator {
-	return &shootValidator{Handler: admission.NewHandler(admission.Create, admission.Update), now: time.Now}
+	return &shootValidator{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), now: time.Now}
 }
 
 // Validate implements admission.ValidationInterface.
 func (s *shootValidator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if !ok || (a.GetSubresource() != "" && a.GetSubresource() != "binding") {
-		return nil
+	if a.GetOperation() == admission.Delete {
+		return validateDeletionOfShoot(a)
 	}
-	old, _ := a.GetOldObject().(*corev1beta1.Shoot)
-	if shoot.DeletionTimestamp != nil || (old != nil && apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec)) {
+	shoot, old, ok := changedShoot(a)
+	if !ok {
 		return nil
 	}
 	if old == nil {
@@ -47,14 +47,45 @@ func (s *shootValidator) Validate(ctx context.Context, a admission.Attributes, _
 			return err
 		}
 	}
+	if err := s.checkAssigner(ctx, a, shoot, old); err != nil {
+		return err
+	}
+	if err := s.checkCredentialsReader(ctx, a, shoot, old); err != nil {
+		return err
+	}
 	errs, err := s.validateReferences(ctx, shoot, old)
-	if err != nil {
-		return apierrors.NewInternalError(err)
+	return verdict(a, errs, err)
+}
+
+// validateDeletionOfShoot refuses to delete a shoot whose control plane is between two seeds.
+func validateDeletionOfShoot(a admission.Attributes) error {
+	shoot, ok := a.GetOldObject().(*corev1beta1.Shoot)
+	if !ok || a.GetSubresource() != "" || shoot.DeletionTimestamp != nil || !isMoving(shoot.Status.LastOperation) {
+		return nil
 	}
-	if len(errs) > 0 {
-		return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, errs)
+	return admission.NewForbidden(a, fmt.Errorf("its control plane moves to another seed (%s %s): wait until it has arrived", shoot.Status.LastOperation.Type, shoot.Status.LastOperation.State))
+}
+
+func isMoving(operation *corev1beta1.LastOperation) bool {
+	if operation == nil {
+		return false
 	}
-	return nil
+	return operation.Type == corev1beta1.LastOperationTypeMigrate || operation.Type == corev1beta1.LastOperationTypeLiveMigrate ||
+		operation.Type == corev1beta1.LastOperationTypeRestore && operation.State != corev1beta1.LastOperationStateSucceeded
+}
+
+// checkAssigner makes sure that who chooses a seed may assign seeds. The binding subresource has its own permission.
+func (s *shootValidator) checkAssigner(ctx context.Context, a admission.Attributes, shoot, old *corev1beta1.Shoot) error {
+	if a.GetSubresource() != "" || shoot.Spec.SeedName == nil || (old != nil && ptr.Equal(old.Spec.SeedName, shoot.Spec.SeedName)) {
+		return nil
+	}
+	assign := permissionOn(a, "update")
+	assign.subresource = bindingSubresource
+	if s.may(ctx, a.GetUserInfo(), assign) {
+		return nil
+	}
+	return admission.NewForbidden(a, fmt.Errorf("spec.seedName: user %q may not assign seeds (update %s): leave the field out, the scheduler chooses a seed",
+		a.GetUserInfo().GetName(), assign.resourcePath()))
 }
 
 func (s *shootValidator) validateReferences(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
@@ -145,18 +176,54 @@ func credentialsBindingType(binding *securityv1alpha1.CredentialsBinding) string
 	return binding.Provider.Type
 }
 
-// validateSeed checks an assignment to a seed, which is made on creation or through the binding subresource.
-func (s *shootValidator) validateSeed(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
-	if shoot.Spec.SeedName == nil || (old != nil && ptr.Equal(old.Spec.SeedName, shoot.Spec.SeedName)) {
-		return nil, nil
-	}
-	path := field.NewPath("spec", "seedName")
-	seed, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *shoot.Spec.SeedName)
-	if isMissing(err) {
-		return field.ErrorList{field.NotFound(path, *shoot.Spec.SeedName)}, nil
-	}
+// boundCredentials returns what the binding of a shoot refers to; an empty reference when there is no such binding.
+func (s *shootValidator) boundCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (corev1.ObjectReference, error) {
+	inNamespace, err := bindings(ctx, s.Reader, shoot.Namespace)
 	if err != nil {
-		return nil, err
+		return corev1.ObjectReference{}, err
 	}
-	return validateSeedFor(shoot, seed, path), nil
+	for _, binding := range inNamespace {
+		if binding.isOf(shoot) {
+			return binding.credentials, nil
+		}
+	}
+	return corev1.ObjectReference{}, nil
+}
+
+// checkCredentialsReader makes sure that who changes the credentials of a shoot may read those before and those after: with
+// the new ones the machines of the old ones are managed.
+func (s *shootValidator) checkCredentialsReader(ctx context.Context, a admission.Attributes, shoot, old *corev1beta1.Shoot) error {
+	if old == nil || sameBinding(shoot, old) {
+		return nil
+	}
+	before, err := s.boundCredentials(ctx, old)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	after, err := s.boundCredentials(ctx, shoot)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if old.Spec.SecretBindingName != nil && after.Name != "" && !sameCredentials(before, after) {
+		return invalid(a, field.ErrorList{field.Invalid(field.NewPath("spec", "credentialsBindingName"), ptr.Deref(shoot.Spec.CredentialsBindingName, ""),
+			fmt.Sprintf("refers to other credentials than spec.secretBindingName did (%s %s/%s): move to a binding of the same first", before.Kind, before.Namespace, before.Name))})
+	}
+	for _, credentials := range []corev1.ObjectReference{before, after} {
+		read, known := permissionToRead(credentials)
+		if known && !s.may(ctx, a.GetUserInfo(), read) {
+			return admission.NewForbidden(a, fmt.Errorf("spec.credentialsBindingName: user %q may not get %s %s/%s, which has to be allowed for the credentials before and after",
+				a.GetUserInfo().GetName(), read.resource, credentials.Namespace, credentials.Name))
+		}
+	}
+	return nil
+}
+
+func sameCredentials(a, b corev1.ObjectReference) bool {
+	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+func permissionToRead(credentials corev1.ObjectReference) (permission, bool) {
+	kind := schema.FromAPIVersionAndKind(credentials.APIVersion, credentials.Kind)
+	resource, known := referableKinds[kind.GroupKind()]
+	return permission{verb: "get", group: kind.Group, version: kind.Version, resource: resource, namespace: credentials.Namespace, name: credentials.Name}, known
 }

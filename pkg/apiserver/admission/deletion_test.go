@@ -1,0 +1,251 @@
+package admission
+
+import (
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func registeredPlugins() []string {
+	plugins := admission.NewPlugins()
+	Register(plugins)
+	return plugins.Registered()
+}
+
+func confirmed(by string) func(*corev1beta1.Shoot) {
+	return func(shoot *corev1beta1.Shoot) {
+		setAnnotation(shoot, corev1beta1.ConfirmationDeletion, "true")
+		if by != "" {
+			setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, by)
+		}
+	}
+}
+
+func forged(by string) func(*corev1beta1.Shoot) {
+	return func(shoot *corev1beta1.Shoot) { setAnnotation(shoot, corev1beta1.DeletionConfirmedBy, by) }
+}
+
+func TestTheConfirmerIsRemembered(t *testing.T) {
+	tests := map[string]struct {
+		shoot, old *corev1beta1.Shoot
+		want       string
+	}{
+		"confirmed now":                      {aShoot(confirmed("")), aShoot(), "alice"},
+		"confirmed on creation":              {aShoot(confirmed("")), nil, "alice"},
+		"confirmed now, in another's name":   {aShoot(confirmed("bob")), aShoot(), "alice"},
+		"was confirmed, changed by another":  {aShoot(confirmed("alice")), aShoot(confirmed("bob")), "bob"},
+		"was confirmed, note removed":        {aShoot(confirmed("")), aShoot(confirmed("bob")), "bob"},
+		"was confirmed before notes":         {aShoot(confirmed("alice")), aShoot(confirmed("")), ""},
+		"confirmation taken back":            {aShoot(forged("bob")), aShoot(confirmed("bob")), ""},
+		"not confirmed, note made by a user": {aShoot(forged("bob")), aShoot(), ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			rememberConfirmer(test.shoot, test.old, "alice")
+			if got := test.shoot.Annotations[corev1beta1.DeletionConfirmedBy]; got != test.want {
+				t.Errorf("confirmed by %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSecondApproval(t *testing.T) {
+	dual := func(services bool) *corev1beta1.Project {
+		return aProject(func(p *corev1beta1.Project) {
+			p.Spec.DualApprovalForDeletion = []corev1beta1.DualApprovalForDeletion{{
+				Resource: "shoots", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"stage": "live"}}, IncludeServiceAccounts: ptr.To(services),
+			}}
+		})
+	}
+	live := func(shoot *corev1beta1.Shoot) { shoot.Labels = map[string]string{"stage": "live"} }
+	robot := "system:serviceaccount:garden-demo:robot"
+	tests := map[string]struct {
+		shoot   *corev1beta1.Shoot
+		project *corev1beta1.Project
+		caller  string
+		want    string
+	}{
+		"one person, one asked for":     {aShoot(live, confirmed("alice")), aProject(), "alice", ""},
+		"one person, two asked for":     {aShoot(live, confirmed("alice")), dual(true), "alice", `"alice" confirmed the deletion, so somebody else has to delete`},
+		"two persons":                   {aShoot(live, confirmed("alice")), dual(true), "bob", ""},
+		"another kind of shoot":         {aShoot(confirmed("alice")), dual(true), "alice", ""},
+		"nobody knows who confirmed":    {aShoot(live, confirmed("")), dual(true), "alice", "nobody knows who confirmed"},
+		"a service account, included":   {aShoot(live, confirmed(robot)), dual(true), robot, "somebody else"},
+		"a service account, left out":   {aShoot(live, confirmed(robot)), dual(false), robot, ""},
+		"the garden, of a quota":        {aShoot(live, confirmed("")), dual(true), "gardener.cloud:system:garden-controller-manager", ""},
+		"a namespace without a project": {aShoot(live, confirmed("alice")), nil, "alice", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			checkRefusal(t, checkSecondApproval(test.shoot, test.project, &user.DefaultInfo{Name: test.caller}), test.want)
+		})
+	}
+}
+
+func TestRemovedFinalizers(t *testing.T) {
+	with := func(finalizers ...string) *corev1beta1.Shoot {
+		return aShoot(func(s *corev1beta1.Shoot) { s.Finalizers = finalizers })
+	}
+	tests := map[string]struct {
+		object, old *corev1beta1.Shoot
+		want        []string
+	}{
+		"none":         {with(), with(), nil},
+		"kept":         {with("gardener"), with("gardener"), nil},
+		"added":        {with("gardener"), with(), nil},
+		"removed":      {with(), with("gardener", "gardener.cloud/reference-protection", "core.gardener.cloud/shootstate"), []string{"gardener", "gardener.cloud/reference-protection", "core.gardener.cloud/shootstate"}},
+		"another's":    {with(), with("example.com/mine"), nil},
+		"a namesake's": {with(), with("gardener.example.com/mine"), nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := removedFinalizers(test.object, test.old); !slices.Equal(got, test.want) {
+				t.Errorf("removed = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestIsGone(t *testing.T) {
+	deleted := func(state corev1beta1.LastOperationState) *corev1beta1.Shoot {
+		return aShoot(func(s *corev1beta1.Shoot) {
+			s.DeletionTimestamp = ptr.To(metav1.Now())
+			s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeDelete, State: state}
+		})
+	}
+	if isGone(aShoot()) || isGone(deleted(corev1beta1.LastOperationStateProcessing)) || isGone(&corev1beta1.Seed{}) {
+		t.Error("what is still there must not count as gone")
+	}
+	if !isGone(deleted(corev1beta1.LastOperationStateSucceeded)) {
+		t.Error("a deletion that succeeded leaves nothing")
+	}
+}
+
+func TestActsForTheGarden(t *testing.T) {
+	for caller, want := range map[*user.DefaultInfo]bool{
+		{Name: "gardener.cloud:system:garden-controller-manager"}:   true,
+		{Name: "gardener.cloud:system:seed:local"}:                  true,
+		{Name: "renamed", Groups: []string{corev1beta1.SeedsGroup}}: true,
+		{Name: "alice"}: false,
+		{Name: "system:serviceaccount:garden-demo:robot"}: false,
+	} {
+		if got := actsForTheGarden(caller); got != want {
+			t.Errorf("%v: %v, want %v", caller, got, want)
+		}
+	}
+}
+
+func member(kind, name string, roles ...string) corev1beta1.ProjectMember {
+	subject := rbacv1.Subject{Kind: kind, Name: name}
+	if kind == rbacv1.ServiceAccountKind {
+		subject.Namespace = "garden-demo"
+	} else {
+		subject.APIGroup = rbacv1.GroupName
+	}
+	return corev1beta1.ProjectMember{Subject: subject, Role: roles[0], Roles: roles[1:]}
+}
+
+func TestVerbsForProject(t *testing.T) {
+	project := func(owner string, members ...corev1beta1.ProjectMember) *corev1beta1.Project {
+		return aProject(func(p *corev1beta1.Project) {
+			p.Spec.Owner = &rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: owner}
+			p.Spec.Members = members
+		})
+	}
+	whitelisted := func(p *corev1beta1.Project, keys ...string) *corev1beta1.Project {
+		p.Spec.Tolerations = &corev1beta1.ProjectTolerations{}
+		for _, key := range keys {
+			p.Spec.Tolerations.Whitelist = append(p.Spec.Tolerations.Whitelist, corev1beta1.Toleration{Key: key})
+		}
+		return p
+	}
+	alice, bob := member(rbacv1.UserKind, "alice", "admin", "owner"), member(rbacv1.UserKind, "bob", "viewer")
+	robot := member(rbacv1.ServiceAccountKind, "robot", "admin")
+	promoted := member(rbacv1.UserKind, "bob", "viewer", "admin")
+	reordered := member(rbacv1.UserKind, "alice", "owner", "admin")
+	tests := map[string]struct {
+		project, old *corev1beta1.Project
+		caller       string
+		want         []string
+	}{
+		"founding a project":                  {project("alice", alice), nil, "alice", nil},
+		"founding with members":               {project("alice", alice, bob), nil, "alice", nil},
+		"founding for somebody else":          {project("bob", bob), nil, "alice", nil},
+		"founding for another, with members":  {project("bob", bob, alice), nil, "alice", []string{"manage-members"}},
+		"founding with tolerations":           {whitelisted(project("alice", alice), "special"), nil, "alice", []string{"modify-spec-tolerations-whitelist"}},
+		"owner adds a member":                 {project("alice", alice, bob), project("alice", alice), "alice", nil},
+		"admin adds a member":                 {project("alice", alice, bob), project("alice", alice), "carol", []string{"manage-members"}},
+		"admin adds a robot":                  {project("alice", alice, robot), project("alice", alice), "carol", nil},
+		"admin gives a role":                  {project("alice", alice, promoted), project("alice", alice, bob), "carol", []string{"manage-members"}},
+		"admin writes the same another way":   {project("alice", reordered, bob), project("alice", alice, bob), "carol", nil},
+		"admin takes the project over":        {project("carol", alice, bob, member(rbacv1.UserKind, "carol", "owner")), project("alice", alice, bob), "carol", []string{"manage-members"}},
+		"whitelist unchanged":                 {whitelisted(project("alice", alice), "special"), whitelisted(project("alice", alice), "special"), "carol", nil},
+		"owner adds to the whitelist":         {whitelisted(project("alice", alice), "special"), project("alice", alice), "alice", []string{"modify-spec-tolerations-whitelist"}},
+		"owner takes all from the whitelist":  {project("alice", alice), whitelisted(project("alice", alice), "special"), "alice", []string{"modify-spec-tolerations-whitelist"}},
+		"an empty whitelist is no whitelist":  {whitelisted(project("alice", alice)), project("alice", alice), "alice", nil},
+		"a service account written as a user": {project("alice", alice, member(rbacv1.UserKind, "system:serviceaccount:garden-demo:robot", "admin")), project("alice", alice), "carol", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, needed := range verbsForProject(test.project, test.old, &user.DefaultInfo{Name: test.caller}) {
+				got = append(got, needed.verb)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("verbs = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestVerbsForProfile(t *testing.T) {
+	profile := func(change func(*corev1beta1.NamespacedCloudProfileSpec)) *corev1beta1.NamespacedCloudProfile {
+		p := &corev1beta1.NamespacedCloudProfile{}
+		change(&p.Spec)
+		return p
+	}
+	nothing := func(*corev1beta1.NamespacedCloudProfileSpec) {}
+	nodes := func(most int32) func(*corev1beta1.NamespacedCloudProfileSpec) {
+		return func(s *corev1beta1.NamespacedCloudProfileSpec) { s.Limits = &corev1beta1.Limits{MaxNodesTotal: &most} }
+	}
+	versions := func(s *corev1beta1.NamespacedCloudProfileSpec) {
+		s.Kubernetes = &corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.3"}}}
+	}
+	images := func(s *corev1beta1.NamespacedCloudProfileSpec) {
+		s.MachineImages = []corev1beta1.MachineImage{{Name: "debian"}}
+	}
+	types := func(s *corev1beta1.NamespacedCloudProfileSpec) {
+		s.MachineTypes = []corev1beta1.MachineType{{Name: "small"}}
+	}
+	tests := map[string]struct {
+		profile, old *corev1beta1.NamespacedCloudProfile
+		want         []string
+	}{
+		"empty":             {profile(nothing), nil, nil},
+		"new versions":      {profile(versions), nil, []string{"modify-spec-kubernetes"}},
+		"versions kept":     {profile(versions), profile(versions), nil},
+		"versions removed":  {profile(nothing), profile(versions), []string{"modify-spec-kubernetes"}},
+		"images":            {profile(images), profile(nothing), []string{"modify-spec-machineimages"}},
+		"machine types":     {profile(types), profile(nothing), nil},
+		"limit raised":      {profile(nodes(20)), profile(nodes(10)), []string{"raise-spec-limits"}},
+		"limit not changed": {profile(nodes(20)), profile(nodes(20)), nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, needed := range verbsForProfile(test.profile, test.old) {
+				got = append(got, needed.verb)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("verbs = %v, want %v", got, test.want)
+			}
+		})
+	}
+}

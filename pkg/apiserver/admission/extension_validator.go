@@ -1,0 +1,109 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// ExtensionValidatorName is the name of the plugin that checks that extensions are registered.
+const ExtensionValidatorName = "ExtensionValidator"
+
+// extensionValidator refuses shoots that ask for extensions that nobody has registered: their reconciliation would wait for
+// ever. Seeds are only warned about, because seeds and extensions may be set up in any order.
+type extensionValidator struct {
+	*admission.Handler
+	dependent
+}
+
+var _ admission.ValidationInterface = &extensionValidator{}
+
+func newExtensionValidator() *extensionValidator {
+	return &extensionValidator{Handler: admission.NewHandler(admission.Create, admission.Update)}
+}
+
+// Validate implements admission.ValidationInterface.
+func (e *extensionValidator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if shoot, old, ok := changedShoot(a); ok && a.GetSubresource() == "" {
+		offered, err := e.offered(ctx)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		return invalid(a, validateExtensions(shoot, old, offered))
+	}
+	if seed, old, ok := written[*corev1beta1.Seed](a); ok && (old == nil || !apiequality.Semantic.DeepEqual(seed.Spec, old.Spec)) {
+		offered, err := e.offered(ctx)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		for _, err := range unregistered(extensionsOfSeed(seed), offered) {
+			warning.AddWarning(ctx, "", fmt.Sprintf("%s; the seed waits until it is registered", err))
+		}
+	}
+	return nil
+}
+
+func (e *extensionValidator) offered(ctx context.Context) (map[kindAndType]corev1beta1.ControllerResource, error) {
+	registrations, err := list[*corev1beta1.ControllerRegistration](ctx, e.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+	return registered(registrations), err
+}
+
+// validateExtensions checks what a shoot newly asks for. What the old shoot (nil on creation) asks for stays allowed.
+func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[kindAndType]corev1beta1.ControllerResource) field.ErrorList {
+	known := map[kindAndType]bool{}
+	if old != nil {
+		for _, use := range extensionsOfShoot(old) {
+			known[kindAndType{use.kind, use.extensionType}] = true
+		}
+	}
+	var added []extensionUse
+	for _, use := range extensionsOfShoot(shoot) {
+		if !known[kindAndType{use.kind, use.extensionType}] {
+			added = append(added, use)
+		}
+	}
+	errs := unregistered(added, offered)
+	if corev1beta1.IsWorkerless(shoot) {
+		errs = append(errs, needWorkers(added, offered)...)
+	}
+	return errs
+}
+
+// unregistered reports what nobody offers, each field once.
+func unregistered(uses []extensionUse, offered map[kindAndType]corev1beta1.ControllerResource) field.ErrorList {
+	var errs field.ErrorList
+	reported := map[string]bool{}
+	for _, use := range uses {
+		if _, ok := offered[kindAndType{use.kind, use.extensionType}]; ok || reported[use.path.String()] {
+			continue
+		}
+		reported[use.path.String()] = true
+		types := "no type of it is"
+		if all := typesOf(offered, use.kind); len(all) > 0 {
+			types = "registered are " + strings.Join(all, ", ")
+		}
+		errs = append(errs, field.Invalid(use.path, use.extensionType, fmt.Sprintf("no ControllerRegistration offers %s of this type; %s", use.kind, types)))
+	}
+	return errs
+}
+
+func needWorkers(uses []extensionUse, offered map[kindAndType]corev1beta1.ControllerResource) field.ErrorList {
+	var errs field.ErrorList
+	for _, use := range uses {
+		resource, ok := offered[kindAndType{use.kind, use.extensionType}]
+		if ok && use.kind == kindExtension && !ptr.Deref(resource.WorkerlessSupported, false) {
+			errs = append(errs, field.Forbidden(use.path, fmt.Sprintf("extension %q needs workers: its ControllerRegistration does not say workerlessSupported", use.extensionType)))
+		}
+	}
+	return errs
+}

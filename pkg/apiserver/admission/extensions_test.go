@@ -1,0 +1,145 @@
+package admission
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+)
+
+func registration(name string, resources ...corev1beta1.ControllerResource) *corev1beta1.ControllerRegistration {
+	return &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.ControllerRegistrationSpec{Resources: resources}}
+}
+
+func offering(kind, extensionType string) corev1beta1.ControllerResource {
+	return corev1beta1.ControllerResource{Kind: kind, Type: extensionType}
+}
+
+func localRegistrations() []*corev1beta1.ControllerRegistration {
+	fleet := offering("Extension", "federation")
+	fleet.WorkerlessSupported = ptr.To(true)
+	return []*corev1beta1.ControllerRegistration{
+		registration("provider-local", offering("Infrastructure", "local"), offering("ControlPlane", "local"), offering("Worker", "local"), offering("DNSRecord", "local")),
+		registration("networking", offering("Network", "flannel"), offering("Network", "calico")),
+		registration("os-debian", offering("OperatingSystemConfig", "debian")),
+		registration("others", fleet, offering("Extension", "cache"), offering("ContainerRuntime", "gvisor")),
+	}
+}
+
+func extending(types ...string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) {
+		for _, name := range types {
+			s.Spec.Extensions = append(s.Spec.Extensions, corev1beta1.Extension{Type: name})
+		}
+	}
+}
+
+func TestExtensionsAreRegistered(t *testing.T) {
+	network := func(name string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) { s.Spec.Networking.Type = &name }
+	}
+	disabled := func(s *corev1beta1.Shoot) {
+		s.Spec.Extensions = []corev1beta1.Extension{{Type: "unknown", Disabled: ptr.To(true)}}
+	}
+	tests := map[string]struct {
+		shoot, old *corev1beta1.Shoot
+		want       []string
+	}{
+		"all there":      {aShoot(extending("cache")), nil, nil},
+		"network":        {aShoot(network("cilium")), nil, []string{"spec.networking.type no ControllerRegistration offers Network of this type; registered are calico, flannel"}},
+		"provider, once": {aShoot(func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }), nil, []string{"spec.provider.type registered are local"}},
+		"machine image":  {aShoot(func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Image.Name = "arch" }), nil, []string{"spec.provider.workers[0].machine.image.name arch"}},
+		"container runtime": {aShoot(func(s *corev1beta1.Shoot) {
+			s.Spec.Provider.Workers[0].CRI = &corev1beta1.CRI{ContainerRuntimes: []corev1beta1.ContainerRuntime{{Type: "gvisor"}, {Type: "kata"}}}
+		}), nil, []string{"spec.provider.workers[0].cri.containerRuntimes[1].type kata"}},
+		"extension":          {aShoot(extending("cache", "unknown")), nil, []string{"spec.extensions[1].type unknown"}},
+		"disabled extension": {aShoot(disabled), nil, nil},
+		"used before":        {aShoot(network("cilium")), aShoot(network("cilium")), nil},
+		"DNS provider": {aShoot(func(s *corev1beta1.Shoot) {
+			s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{Type: ptr.To("unmanaged")}, {Type: ptr.To("route53")}}}
+		}), nil, []string{"spec.dns.providers[1].type route53"}},
+		"no workers":                 {aShoot(workerless, extending("federation")), nil, nil},
+		"needs workers":              {aShoot(workerless, extending("cache")), nil, []string{"spec.extensions[0].type needs workers"}},
+		"no workers, other provider": {aShoot(workerless, func(s *corev1beta1.Shoot) { s.Spec.Provider.Type = "aws" }), nil, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			checkErrors(t, validateExtensions(test.shoot, test.old, registered(localRegistrations())), test.want...)
+		})
+	}
+	checkErrors(t, unregistered(extensionsOfSeed(aSeed()), registered(nil)),
+		"spec.provider.type no type of it is", "spec.dns.internal.type local", "spec.dns.defaults[0].type local")
+}
+
+func TestOfferedOnlyBy(t *testing.T) {
+	registrations := append(localRegistrations(), registration("more", offering("Network", "flannel")))
+	only := offeredOnlyBy("networking", registrations)
+	if _, calico := only[kindAndType{"Network", "calico"}]; len(only) != 1 || !calico {
+		t.Errorf("only by networking: %v, want calico", only)
+	}
+	if usesAny(extensionsOfShoot(aShoot()), only) {
+		t.Error("a shoot with flannel does not need calico")
+	}
+}
+
+func TestPrimaryRegistrations(t *testing.T) {
+	second := offering("Network", "flannel")
+	second.Primary = ptr.To(false)
+	checkErrors(t, validatePrimaries(registration("more", offering("Network", "cilium"), second), localRegistrations()))
+	checkErrors(t, validatePrimaries(registration("networking", offering("Network", "flannel")), localRegistrations()))
+	checkErrors(t, validatePrimaries(registration("more", offering("Network", "cilium"), offering("Network", "flannel")), localRegistrations()),
+		`spec.resources[1].primary controllerregistration "networking" is the primary one`)
+}
+
+func TestExtensionLabels(t *testing.T) {
+	tests := map[string]struct {
+		object runtime.Object
+		want   []string
+	}{
+		"shoot": {aShoot(extending("cache")), []string{
+			"extensions.extensions.gardener.cloud/cache", "networking.extensions.gardener.cloud/flannel",
+			"operatingsystemconfig.extensions.gardener.cloud/debian", "provider.extensions.gardener.cloud/local",
+		}},
+		"workerless shoot":   {aShoot(workerless, extending("federation")), []string{"extensions.extensions.gardener.cloud/federation", "provider.extensions.gardener.cloud/local"}},
+		"seed":               {aSeed(), []string{"dnsrecord.extensions.gardener.cloud/local", "provider.extensions.gardener.cloud/local"}},
+		"cloud profile":      {&corev1beta1.CloudProfile{Spec: corev1beta1.CloudProfileSpec{Type: "aws"}}, []string{"provider.extensions.gardener.cloud/aws"}},
+		"bindings":           {&corev1beta1.SecretBinding{Provider: &corev1beta1.SecretBindingProvider{Type: "aws, local"}}, []string{"provider.extensions.gardener.cloud/aws", "provider.extensions.gardener.cloud/local"}},
+		"credentials":        {&securityv1alpha1.CredentialsBinding{Provider: securityv1alpha1.CredentialsBindingProvider{Type: "aws"}}, []string{"provider.extensions.gardener.cloud/aws"}},
+		"kinds without them": {&corev1beta1.Quota{}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, labelled := extensionLabelsOf(test.object)
+			if !slices.Equal(sets.List(got), sets.List(sets.New(test.want...))) || labelled != (test.want != nil) {
+				t.Errorf("labels = %v (%v), want %v", sets.List(got), labelled, test.want)
+			}
+		})
+	}
+}
+
+func TestSetExtensionLabels(t *testing.T) {
+	shoot := aShoot(func(s *corev1beta1.Shoot) {
+		s.Labels = map[string]string{"mine": "1", "networking.extensions.gardener.cloud/calico": "true", "provider.extensions.gardener.cloud/local": "false", "extensions.gardener.cloud/other": "true"}
+	})
+	setExtensionLabels(shoot, sets.New("provider.extensions.gardener.cloud/local"))
+	want := map[string]string{"mine": "1", "provider.extensions.gardener.cloud/local": "true", "extensions.gardener.cloud/other": "true"}
+	if len(shoot.Labels) != len(want) {
+		t.Errorf("labels = %v, want %v", shoot.Labels, want)
+	}
+	for key, value := range want {
+		if shoot.Labels[key] != value {
+			t.Errorf("label %s = %q, want %q", key, shoot.Labels[key], value)
+		}
+	}
+	bare := aShoot()
+	setExtensionLabels(bare, nil)
+	if bare.Labels != nil {
+		t.Errorf("labels = %v, want none", bare.Labels)
+	}
+}

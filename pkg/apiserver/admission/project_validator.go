@@ -1,0 +1,57 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// ProjectValidatorName is the name of the plugin that keeps projects apart.
+const ProjectValidatorName = "ProjectValidator"
+
+// projectValidator makes sure that a namespace belongs to one project: its members would otherwise be those of two.
+type projectValidator struct {
+	*admission.Handler
+	dependent
+}
+
+var _ admission.ValidationInterface = &projectValidator{}
+
+func newProjectValidator() *projectValidator {
+	return &projectValidator{Handler: admission.NewHandler(admission.Create, admission.Update)}
+}
+
+// Validate implements admission.ValidationInterface.
+func (p *projectValidator) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	project, old, ok := written[*corev1beta1.Project](a)
+	if !ok || project.Spec.Namespace == nil || (old != nil && ptr.Equal(old.Spec.Namespace, project.Spec.Namespace)) {
+		return nil
+	}
+	selector := fields.OneTermEqualSelector("spec.namespace", *project.Spec.Namespace)
+	owners, err := list[*corev1beta1.Project](ctx, p.Reader, corev1beta1.Resource("projects"), "", selector)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return invalid(a, validateNamespaceIsFree(project, owners))
+}
+
+// validateNamespaceIsFree checks the namespace of a project against the projects that have it.
+func validateNamespaceIsFree(project *corev1beta1.Project, owners []*corev1beta1.Project) field.ErrorList {
+	path, namespace := field.NewPath("spec", "namespace"), *project.Spec.Namespace
+	if namespace == corev1beta1.GardenNamespace && project.Name != corev1beta1.GardenNamespace {
+		return field.ErrorList{field.Invalid(path, namespace, fmt.Sprintf("belongs to the garden's own project %q; leave the field out to get namespace %s", corev1beta1.GardenNamespace, corev1beta1.ProjectNamePrefix+project.Name))}
+	}
+	for _, owner := range owners {
+		if owner.Name != project.Name {
+			return field.ErrorList{field.Invalid(path, namespace, fmt.Sprintf("belongs to another project; leave the field out to get namespace %s", corev1beta1.ProjectNamePrefix+project.Name))}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// zonesForZoneTolerance is how many zones of a seed a control plane needs that survives the loss of one.
+const zonesForZoneTolerance = 3
+
+// validateSeed checks an assignment to a seed, and that a shoot stays fit for the seed that it has.
+func (s *shootValidator) validateSeed(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
+	if shoot.Spec.SeedName == nil {
+		return nil, nil
+	}
+	assigned := old == nil || !ptr.Equal(old.Spec.SeedName, shoot.Spec.SeedName)
+	if !assigned && !needsMoreOfSeed(shoot, old) {
+		return nil, nil
+	}
+	path := field.NewPath("spec", "seedName")
+	seed, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *shoot.Spec.SeedName)
+	if isMissing(err) {
+		return field.ErrorList{field.NotFound(path, *shoot.Spec.SeedName)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !assigned {
+		return append(validateSelectors(shoot, seed, nil, path), validateZoneTolerance(shoot, seed)...), nil
+	}
+	return s.validateAssignment(ctx, shoot, old, seed, path)
+}
+
+// needsMoreOfSeed tells whether a change may make a shoot unfit for its seed.
+func needsMoreOfSeed(shoot, old *corev1beta1.Shoot) bool {
+	return !apiequality.Semantic.DeepEqual(shoot.Spec.SeedSelector, old.Spec.SeedSelector) || toleratesZones(shoot) != toleratesZones(old)
+}
+
+func (s *shootValidator) validateAssignment(ctx context.Context, shoot, old *corev1beta1.Shoot, seed *corev1beta1.Seed, path *field.Path) (field.ErrorList, error) {
+	profile, err := profileOf(ctx, s.Reader, shoot)
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	errs := validateSeedFor(shoot, seed, profile, path)
+	if limit, limited := seed.Status.Allocatable[corev1.ResourceName(corev1beta1.ResourceShoots)]; limited {
+		shoots, err := list[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), "", fields.OneTermEqualSelector("spec.seedName", seed.Name))
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(shoots)) >= limit.Value() {
+			errs = append(errs, field.Invalid(path, seed.Name, fmt.Sprintf("the seed is full: it hosts %d shoots, and its limit (status.allocatable.shoots) is %d", len(shoots), limit.Value())))
+		}
+	}
+	if old == nil || old.Spec.SeedName == nil {
+		return errs, nil
+	}
+	from, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *old.Spec.SeedName)
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	return append(errs, validateMove(shoot, from, seed, path)...), nil
+}
+
+// validateSeedFor checks that a seed may take the shoot. The cloud profile may be nil.
+func validateSeedFor(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, profile *corev1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
+	if seed.DeletionTimestamp != nil {
+		return field.ErrorList{field.Invalid(path, seed.Name, "the seed is being deleted")}
+	}
+	var errs field.ErrorList
+	for _, taint := range seed.Spec.Taints {
+		if !tolerates(shoot.Spec.Tolerations, taint) {
+			errs = append(errs, field.Invalid(path, seed.Name, fmt.Sprintf("the shoot does not tolerate the seed's taint %s: add it to spec.tolerations, if the project may", describeToleration(corev1beta1.Toleration(taint)))))
+		}
+	}
+	errs = append(errs, validateSelectors(shoot, seed, profile, path)...)
+	errs = append(errs, validateZoneTolerance(shoot, seed)...)
+	errs = append(errs, validateRestrictions(shoot, seed)...)
+	return append(errs, validateDisjointNetworks(shoot, seed)...)
+}
+
+func tolerates(tolerations []corev1beta1.Toleration, taint corev1beta1.SeedTaint) bool {
+	return slices.ContainsFunc(tolerations, func(toleration corev1beta1.Toleration) bool {
+		return toleration.Key == taint.Key && (toleration.Value == nil || ptr.Equal(toleration.Value, taint.Value))
+	})
+}
+
+func validateSelectors(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, profile *corev1beta1.CloudProfileSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !selectsSeed(shoot.Spec.SeedSelector, seed) {
+		errs = append(errs, field.Invalid(path, seed.Name, "spec.seedSelector does not select the seed"))
+	}
+	if profile != nil && !selectsSeed(profile.SeedSelector, seed) {
+		errs = append(errs, field.Invalid(path, seed.Name, "the seedSelector of the cloud profile does not select the seed"))
+	}
+	return errs
+}
+
+func selectsSeed(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) bool {
+	if selector == nil {
+		return true
+	}
+	types := selector.ProviderTypes
+	fits := len(types) == 0 || slices.Contains(types, "*") || slices.Contains(types, seed.Spec.Provider.Type)
+	return fits && selects(&selector.LabelSelector, seed.Labels)
+}
+
+func toleratesZones(shoot *corev1beta1.Shoot) bool {
+	plane := shoot.Spec.ControlPlane
+	return plane != nil && plane.HighAvailability != nil && plane.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone
+}
+
+func validateZoneTolerance(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) field.ErrorList {
+	if zones := len(seed.Spec.Provider.Zones); toleratesZones(shoot) && zones < zonesForZoneTolerance {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "controlPlane", "highAvailability", "failureTolerance", "type"), corev1beta1.FailureToleranceTypeZone,
+			fmt.Sprintf("needs a seed with %d zones, seed %q has %d", zonesForZoneTolerance, seed.Name, zones))}
+	}
+	return nil
+}
+
+func validateRestrictions(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) field.ErrorList {
+	var errs field.ErrorList
+	for i, wanted := range shoot.Spec.AccessRestrictions {
+		if !slices.ContainsFunc(seed.Spec.AccessRestrictions, func(r corev1beta1.AccessRestriction) bool { return r.Name == wanted.Name }) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "accessRestrictions").Index(i).Child("name"), wanted.Name, fmt.Sprintf("seed %q does not offer this restriction", seed.Name)))
+		}
+	}
+	return errs
+}
+
+// validateDisjointNetworks: control planes with several replicas reach the shoot's networks through a VPN that translates no
+// addresses, so that theirs and the seed's must differ. Those of other shoots are translated.
+func validateDisjointNetworks(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) field.ErrorList {
+	if shoot.Spec.ControlPlane == nil || shoot.Spec.ControlPlane.HighAvailability == nil || shoot.Spec.Networking == nil {
+		return nil
+	}
+	type network struct {
+		name string
+		cidr string
+	}
+	networking, ofSeed := shoot.Spec.Networking, seed.Spec.Networks
+	path := field.NewPath("spec", "networking")
+	var errs field.ErrorList
+	for _, mine := range []network{{"nodes", ptr.Deref(networking.Nodes, "")}, {"pods", ptr.Deref(networking.Pods, "")}, {"services", ptr.Deref(networking.Services, "")}} {
+		for _, theirs := range []network{{"nodes", ptr.Deref(ofSeed.Nodes, "")}, {"pods", ofSeed.Pods}, {"services", ofSeed.Services}} {
+			if overlap(mine.cidr, theirs.cidr) {
+				errs = append(errs, field.Invalid(path.Child(mine.name), mine.cidr, fmt.Sprintf("overlaps with the network of seed %q for %s, %s: a highly available control plane needs another", seed.Name, theirs.name, theirs.cidr)))
+			}
+		}
+	}
+	return errs
+}
+
+// overlap tells whether two ranges share addresses. What is no range overlaps with nothing.
+func overlap(a, b string) bool {
+	first, err := netip.ParsePrefix(a)
+	if err != nil {
+		return false
+	}
+	second, err := netip.ParsePrefix(b)
+	return err == nil && first.Overlaps(second)
+}
+
+// validateMove checks that a control plane can move from one seed (nil if it is gone) to another: through backups, and with
+// the same names.
+func validateMove(shoot *corev1beta1.Shoot, from, to *corev1beta1.Seed, path *field.Path) field.ErrorList {
+	if from == nil {
+		return field.ErrorList{field.Forbidden(path, "the seed that the shoot was on is gone, so nothing is there to move")}
+	}
+	var errs field.ErrorList
+	for _, seed := range []*corev1beta1.Seed{from, to} {
+		if seed.Spec.Backup == nil {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("a control plane moves through its backup, and seed %q has no spec.backup", seed.Name)))
+		}
+	}
+	if internalDomain(from) != internalDomain(to) {
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("seed %q has internal domain %q and seed %q has %q: the nodes would lose their API server", from.Name, internalDomain(from), to.Name, internalDomain(to))))
+	}
+	if above := defaultDomainAbove(domainOf(shoot), []*corev1beta1.Seed{from}); above != "" && defaultDomainAbove(domainOf(shoot), []*corev1beta1.Seed{to}) != above {
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("seed %q does not have the default domain %s, which is in the shoot's name", to.Name, above)))
+	}
+	return errs
+}
+
+func internalDomain(seed *corev1beta1.Seed) string {
+	if seed.Spec.DNS.Internal == nil {
+		return ""
+	}
+	return seed.Spec.DNS.Internal.Domain
+}

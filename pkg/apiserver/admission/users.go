@@ -1,0 +1,255 @@
+package admission
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+)
+
+// usersOf names who uses an object, as <kind> <name>.
+type usersOf func(ctx context.Context, object metav1.Object) ([]string, error)
+
+// usersByResource finds users of the kinds that are kept as long as they are used. Secrets and ConfigMaps are objects of the
+// garden's kube-apiserver; finalizers that garden-controller-manager sets keep those.
+func (r *referenceManager) usersByResource() map[schema.GroupResource]usersOf {
+	return map[schema.GroupResource]usersOf{
+		corev1beta1.Resource("backupbuckets"):            r.entriesWhere("spec.bucketName"),
+		corev1beta1.Resource("cloudprofiles"):            r.usersOfProfile(corev1beta1.CloudProfileReferenceKindCloudProfile),
+		corev1beta1.Resource("namespacedcloudprofiles"):  r.usersOfProfile(corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile),
+		seedmanagementv1alpha1.Resource("managedseeds"):  r.shootsOfSeed, // the seed has the name of the managed seed
+		corev1beta1.Resource("seeds"):                    all(r.shootsOfSeed, r.entriesWhere("spec.seedName")),
+		corev1beta1.Resource("projects"):                 r.shootsOfProject,
+		corev1beta1.Resource("quotas"):                   r.bindingsWith(bindsQuota),
+		corev1beta1.Resource("secretbindings"):           r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.SecretBindingName }),
+		securityv1alpha1.Resource("credentialsbindings"): r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.CredentialsBindingName }),
+		securityv1alpha1.Resource("workloadidentities"):  r.bindingsWith(bindsIdentity),
+		corev1beta1.Resource("exposureclasses"):          r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.ExposureClassName }),
+		corev1beta1.Resource("controllerdeployments"):    r.registrationsOf,
+		corev1beta1.Resource("controllerregistrations"):  r.usersOfRegistration,
+	}
+}
+
+// all joins what several find.
+func all(finders ...usersOf) usersOf {
+	return func(ctx context.Context, object metav1.Object) ([]string, error) {
+		var users []string
+		for _, find := range finders {
+			found, err := find(ctx, object)
+			if err != nil {
+				return nil, err
+			}
+			users = append(users, found...)
+		}
+		return users, nil
+	}
+}
+
+func (r *referenceManager) usersOfProfile(kind string) usersOf {
+	return func(ctx context.Context, profile metav1.Object) ([]string, error) {
+		users, err := r.shoots(ctx, profile.GetNamespace(), selectProfile(kind, profile.GetName()), anyShoot)
+		if err != nil || kind != corev1beta1.CloudProfileReferenceKindCloudProfile {
+			return users, err
+		}
+		children, err := childrenOf(ctx, r.Reader, profile.GetName())
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range children {
+			users = append(users, "namespacedcloudprofile "+nameOf(child))
+		}
+		return users, nil
+	}
+}
+
+// selectProfile selects the shoots of a cloud profile.
+func selectProfile(kind, name string) fields.Selector {
+	return fields.AndSelectors(
+		fields.OneTermEqualSelector("spec.cloudProfile.name", name),
+		fields.OneTermEqualSelector("spec.cloudProfile.kind", kind),
+	)
+}
+
+// childrenOf returns the namespaced cloud profiles that add to a cloud profile.
+func childrenOf(ctx context.Context, reader Reader, parent string) ([]*corev1beta1.NamespacedCloudProfile, error) {
+	profiles, err := list[*corev1beta1.NamespacedCloudProfile](ctx, reader, corev1beta1.Resource("namespacedcloudprofiles"), "", fields.Everything())
+	return slices.DeleteFunc(profiles, func(profile *corev1beta1.NamespacedCloudProfile) bool { return profile.Spec.Parent.Name != parent }), err
+}
+
+func (r *referenceManager) shootsOfSeed(ctx context.Context, seed metav1.Object) ([]string, error) {
+	return r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
+		return ptr.Deref(shoot.Spec.SeedName, "") == seed.GetName() || ptr.Deref(shoot.Status.SeedName, "") == seed.GetName()
+	})
+}
+
+func (r *referenceManager) entriesWhere(fieldName string) usersOf {
+	return func(ctx context.Context, object metav1.Object) ([]string, error) {
+		selector := fields.OneTermEqualSelector(fieldName, object.GetName())
+		entries, err := list[*corev1beta1.BackupEntry](ctx, r.Reader, corev1beta1.Resource("backupentries"), "", selector)
+		return names("backupentry", entries), err
+	}
+}
+
+func names[T metav1.Object](kind string, objects []T) []string {
+	var result []string
+	for _, object := range objects {
+		result = append(result, kind+" "+nameOf(object))
+	}
+	return result
+}
+
+func (r *referenceManager) shootsOfProject(ctx context.Context, object metav1.Object) ([]string, error) {
+	project, ok := object.(*corev1beta1.Project)
+	if !ok || project.Spec.Namespace == nil {
+		return nil, nil
+	}
+	return r.shoots(ctx, *project.Spec.Namespace, fields.Everything(), anyShoot)
+}
+
+func anyShoot(*corev1beta1.Shoot) bool { return true }
+
+// shootsWhere finds the shoots that name the object in one of their fields.
+func (r *referenceManager) shootsWhere(reference func(*corev1beta1.Shoot) *string) usersOf {
+	return func(ctx context.Context, object metav1.Object) ([]string, error) {
+		return r.shoots(ctx, object.GetNamespace(), fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
+			return ptr.Deref(reference(shoot), "") == object.GetName()
+		})
+	}
+}
+
+func (r *referenceManager) shoots(ctx context.Context, namespace string, selector fields.Selector, uses func(*corev1beta1.Shoot) bool) ([]string, error) {
+	shoots, err := list[*corev1beta1.Shoot](ctx, r.Reader, corev1beta1.Resource("shoots"), namespace, selector)
+	return names("shoot", slices.DeleteFunc(shoots, func(shoot *corev1beta1.Shoot) bool { return !uses(shoot) })), err
+}
+
+// binding is what SecretBindings and CredentialsBindings have in common.
+type binding struct {
+	kind        string
+	object      metav1.Object
+	credentials corev1.ObjectReference
+	quotas      []corev1.ObjectReference
+}
+
+// isOf tells whether the binding is the one that a shoot of its namespace uses.
+func (b binding) isOf(shoot *corev1beta1.Shoot) bool {
+	name := shoot.Spec.CredentialsBindingName
+	if b.kind == kindSecretBinding {
+		name = shoot.Spec.SecretBindingName
+	}
+	return shoot.Namespace == b.object.GetNamespace() && ptr.Deref(name, "") == b.object.GetName()
+}
+
+const (
+	kindSecretBinding      = "secretbinding"
+	kindCredentialsBinding = "credentialsbinding"
+)
+
+// bindings returns the bindings of a namespace, or of all.
+func bindings(ctx context.Context, reader Reader, namespace string) ([]binding, error) {
+	secretBindings, err := list[*corev1beta1.SecretBinding](ctx, reader, corev1beta1.Resource("secretbindings"), namespace, fields.Everything())
+	if err != nil {
+		return nil, err
+	}
+	credentialsBindings, err := list[*securityv1alpha1.CredentialsBinding](ctx, reader, securityv1alpha1.Resource("credentialsbindings"), namespace, fields.Everything())
+	if err != nil {
+		return nil, err
+	}
+	var found []binding
+	for _, b := range secretBindings {
+		secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
+		found = append(found, binding{kindSecretBinding, b, secret, b.Quotas})
+	}
+	for _, b := range credentialsBindings {
+		found = append(found, binding{kindCredentialsBinding, b, b.CredentialsRef, b.Quotas})
+	}
+	return found, nil
+}
+
+// bindingsWith finds the bindings that refer to the object.
+func (r *referenceManager) bindingsWith(refers func(binding, metav1.Object) bool) usersOf {
+	return func(ctx context.Context, object metav1.Object) ([]string, error) {
+		found, err := bindings(ctx, r.Reader, "")
+		if err != nil {
+			return nil, err
+		}
+		var users []string
+		for _, b := range found {
+			if refers(b, object) {
+				users = append(users, b.kind+" "+nameOf(b.object))
+			}
+		}
+		return users, nil
+	}
+}
+
+func bindsQuota(b binding, quota metav1.Object) bool {
+	return slices.ContainsFunc(b.quotas, func(to corev1.ObjectReference) bool {
+		return to.Namespace == quota.GetNamespace() && to.Name == quota.GetName()
+	})
+}
+
+func bindsIdentity(b binding, identity metav1.Object) bool {
+	return b.credentials.Kind == "WorkloadIdentity" && b.credentials.Namespace == identity.GetNamespace() && b.credentials.Name == identity.GetName()
+}
+
+func (r *referenceManager) registrations(ctx context.Context) ([]*corev1beta1.ControllerRegistration, error) {
+	return list[*corev1beta1.ControllerRegistration](ctx, r.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+}
+
+func (r *referenceManager) registrationsOf(ctx context.Context, deployment metav1.Object) ([]string, error) {
+	registrations, err := r.registrations(ctx)
+	return names("controllerregistration", slices.DeleteFunc(registrations, func(registration *corev1beta1.ControllerRegistration) bool {
+		return !deploys(registration, deployment.GetName())
+	})), err
+}
+
+func deploys(registration *corev1beta1.ControllerRegistration, deployment string) bool {
+	if registration.Spec.Deployment == nil || registration.DeletionTimestamp != nil {
+		return false
+	}
+	return slices.ContainsFunc(registration.Spec.Deployment.DeploymentRefs, func(to corev1beta1.DeploymentRef) bool { return to.Name == deployment })
+}
+
+// usersOfRegistration finds the shoots and seeds that need an extension which no other registration offers.
+func (r *referenceManager) usersOfRegistration(ctx context.Context, object metav1.Object) ([]string, error) {
+	registrations, err := r.registrations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	only := offeredOnlyBy(object.GetName(), registrations)
+	if len(only) == 0 {
+		return nil, nil
+	}
+	users, err := r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool { return usesAny(extensionsOfShoot(shoot), only) })
+	if err != nil {
+		return nil, err
+	}
+	seeds, err := list[*corev1beta1.Seed](ctx, r.Reader, corev1beta1.Resource("seeds"), "", fields.Everything())
+	seeds = slices.DeleteFunc(seeds, func(seed *corev1beta1.Seed) bool { return !usesAny(extensionsOfSeed(seed), only) })
+	return append(users, names("seed", seeds)...), err
+}
+
+// offeredOnlyBy returns what one registration offers and no other does.
+func offeredOnlyBy(name string, registrations []*corev1beta1.ControllerRegistration) map[kindAndType]corev1beta1.ControllerResource {
+	isNamed := func(registration *corev1beta1.ControllerRegistration) bool { return registration.Name == name }
+	only := registered(slices.DeleteFunc(slices.Clone(registrations), func(r *corev1beta1.ControllerRegistration) bool { return !isNamed(r) }))
+	for offered := range registered(slices.DeleteFunc(slices.Clone(registrations), isNamed)) {
+		delete(only, offered)
+	}
+	return only
+}
+
+func usesAny(uses []extensionUse, offered map[kindAndType]corev1beta1.ControllerResource) bool {
+	return slices.ContainsFunc(uses, func(use extensionUse) bool {
+		_, ok := offered[kindAndType{use.kind, use.extensionType}]
+		return ok
+	})
+}
