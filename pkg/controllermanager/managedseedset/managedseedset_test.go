@@ -1,0 +1,219 @@
+package managedseedset
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+)
+
+func newSet(replicas int32) *seedmanagementv1alpha1.ManagedSeedSet {
+	return &seedmanagementv1alpha1.ManagedSeedSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "eu", UID: "set"},
+		Spec: seedmanagementv1alpha1.ManagedSeedSetSpec{
+			Replicas: &replicas,
+			Template: seedmanagementv1alpha1.ManagedSeedTemplate{Spec: seedmanagementv1alpha1.ManagedSeedSpec{Gardenlet: seedmanagementv1alpha1.GardenletConfig{
+				Config: &runtime.RawExtension{Raw: []byte(`{"seedConfig":{"ingress":"replica-name.example"}}`)},
+			}}},
+			ShootTemplate: corev1beta1.ShootTemplate{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"set": "eu"}},
+				Spec:       corev1beta1.ShootSpec{DNS: &corev1beta1.DNS{Domain: ptr.To("replica-name.example")}},
+			},
+		},
+	}
+}
+
+func operation(kind corev1beta1.LastOperationType, state corev1beta1.LastOperationState) func(*replica) {
+	return func(r *replica) {
+		r.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: kind, State: state}
+	}
+}
+
+var (
+	created    = operation("Create", "Succeeded")
+	brokenDown = operation("Reconcile", "Failed")
+	leaving    = func(r *replica) { r.shoot.DeletionTimestamp = &metav1.Time{} }
+	prepared   = func(r *replica) { r.managedSeed = &seedmanagementv1alpha1.ManagedSeed{} }
+	registers  = func(r *replica) {
+		prepared(r)
+		r.managedSeed.Status.Conditions = []corev1beta1.Condition{{Type: seedmanagementv1alpha1.ManagedSeedSeedRegistered, Status: "True"}}
+	}
+	ready = func(r *replica) {
+		created(r)
+		registers(r)
+		r.seed = &corev1beta1.Seed{}
+		r.seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: "True"}}
+	}
+	unhealthy = func(r *replica) {
+		ready(r)
+		r.shoot.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ShootEveryNodeReady, Status: "False"}}
+	}
+	hosting   = func(r *replica) { ready(r); r.hosts = 1 }
+	protected = func(r *replica) {
+		ready(r)
+		r.shoot.Annotations = map[string]string{protectFromDeletion: "true"}
+	}
+	unseeding = func(r *replica) {
+		ready(r)
+		r.managedSeed.DeletionTimestamp = &metav1.Time{}
+	}
+)
+
+// replicasOf makes replicas 0, 1, … that are in the given states.
+func replicasOf(states ...func(*replica)) []replica {
+	var replicas []replica
+	for i, state := range states {
+		r := replica{name: replicaName("eu", i), ordinal: i, shoot: &corev1beta1.Shoot{}}
+		state(&r)
+		replicas = append(replicas, r)
+	}
+	return replicas
+}
+
+func TestDecide(t *testing.T) {
+	fresh := func(*replica) {}
+	tests := map[string]struct {
+		replicas int32
+		present  []replica
+		change   func(*seedmanagementv1alpha1.ManagedSeedSet)
+		want     decision
+	}{
+		"the first":                         {1, nil, nil, decision{createShoot, "eu-0", "ShootReconciling"}},
+		"a shoot that is being created":     {1, replicasOf(fresh), nil, decision{nothing, "eu-0", "ShootReconciling"}},
+		"a shoot that is there":             {1, replicasOf(created), nil, decision{createManagedSeed, "eu-0", "ManagedSeedPreparing"}},
+		"a managed seed that is at work":    {1, replicasOf(func(r *replica) { created(r); prepared(r) }), nil, decision{nothing, "eu-0", "ManagedSeedPreparing"}},
+		"a seed that has not reported":      {1, replicasOf(func(r *replica) { created(r); registers(r) }), nil, decision{nothing, "eu-0", "SeedNotReady"}},
+		"a seed whose shoot is ill":         {1, replicasOf(unhealthy), nil, decision{nothing, "eu-0", "ShootNotHealthy"}},
+		"all is well":                       {1, replicasOf(ready), nil, decision{}},
+		"the next":                          {2, replicasOf(ready), nil, decision{createShoot, "eu-1", "ShootReconciling"}},
+		"one at a time":                     {3, replicasOf(ready, fresh), nil, decision{nothing, "eu-1", "ShootReconciling"}},
+		"numbers are not used twice":        {2, replicasOf(ready), func(s *seedmanagementv1alpha1.ManagedSeedSet) { s.Status.NextReplicaNumber = 5 }, decision{createShoot, "eu-5", "ShootReconciling"}},
+		"a failed shoot is tried again":     {1, replicasOf(brokenDown), nil, decision{retryShoot, "eu-0", "ShootReconcileFailed"}},
+		"but not for ever":                  {1, replicasOf(brokenDown), withRetries("eu-0", 3), decision{nothing, "eu-0", "ShootReconcileFailed"}},
+		"each replica has its own retries":  {1, replicasOf(brokenDown), withRetries("eu-9", 3), decision{retryShoot, "eu-0", "ShootReconcileFailed"}},
+		"somebody deletes a shoot":          {1, replicasOf(leaving), nil, decision{nothing, "eu-0", "ShootDeleting"}},
+		"one too many":                      {1, replicasOf(ready, ready), nil, decision{deleteManagedSeed, "eu-1", "ManagedSeedDeleting"}},
+		"one that is not ready goes first":  {1, replicasOf(unhealthy, ready), nil, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
+		"one that is no seed yet":           {1, replicasOf(fresh, ready), nil, decision{deleteShoot, "eu-0", "ShootDeleting"}},
+		"one that is going already":         {1, replicasOf(ready, unseeding, fresh), nil, decision{nothing, "eu-1", "ManagedSeedDeleting"}},
+		"its shoot goes, too":               {1, replicasOf(ready, leaving), nil, decision{nothing, "eu-1", "ShootDeleting"}},
+		"seeds with shoots stay":            {1, replicasOf(ready, hosting), nil, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
+		"protected seeds stay":              {0, replicasOf(protected), nil, decision{}},
+		"everything goes with the set":      {1, replicasOf(ready), func(s *seedmanagementv1alpha1.ManagedSeedSet) { s.DeletionTimestamp = &metav1.Time{} }, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
+		"the retry is waited for":           {1, replicasOf(func(r *replica) { brokenDown(r); r.shoot.Generation = 2 }), nil, decision{nothing, "eu-0", "ShootReconciling"}},
+		"a deletion that failed is told of": {0, replicasOf(func(r *replica) { leaving(r); operation("Delete", "Failed")(r) }), nil, decision{nothing, "eu-0", "ShootDeleteFailed"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			set := newSet(test.replicas)
+			if test.change != nil {
+				test.change(set)
+			}
+			if got := decide(set, test.present); got != test.want {
+				t.Errorf("decision = %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func withRetries(name string, retries int32) func(*seedmanagementv1alpha1.ManagedSeedSet) {
+	return func(set *seedmanagementv1alpha1.ManagedSeedSet) {
+		set.Status.PendingReplica = &seedmanagementv1alpha1.PendingReplica{Name: name, Retries: &retries}
+	}
+}
+
+func TestOrdinalOf(t *testing.T) {
+	for name, want := range map[string]int{"eu-0": 0, "eu-12": 12, "eu-01": -1, "eu--1": -1, "eu-x": -1, "us-1": -1, "eu": -1} {
+		ordinal, ok := ordinalOf("eu", name)
+		if ok != (want >= 0) || ok && ordinal != want {
+			t.Errorf("%s: %d, %t; want %d", name, ordinal, ok, want)
+		}
+	}
+}
+
+func TestSetGrowsAndGoes(t *testing.T) {
+	ctx := context.Background()
+	set := newSet(1)
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(set).
+		WithStatusSubresource(set, &corev1beta1.Shoot{}, &seedmanagementv1alpha1.ManagedSeed{}).Build()
+	r := &Reconciler{Client: c, Replicas: c, SyncPeriod: time.Minute, Now: time.Now}
+	key := client.ObjectKey{Namespace: "garden", Name: "eu-0"}
+	round := func() {
+		t.Helper()
+		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shoot, managedSeed := &corev1beta1.Shoot{}, &seedmanagementv1alpha1.ManagedSeed{}
+
+	round()
+	if err := c.Get(ctx, key, shoot); err != nil {
+		t.Fatal(err)
+	}
+	if *shoot.Spec.DNS.Domain != "eu-0.example" || shoot.Labels["set"] != "eu" {
+		t.Errorf("domain %s, labels %v", *shoot.Spec.DNS.Domain, shoot.Labels)
+	}
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	if err := c.Status().Update(ctx, shoot); err != nil {
+		t.Fatal(err)
+	}
+	round()
+	if err := c.Get(ctx, key, managedSeed); err != nil {
+		t.Fatal(err)
+	}
+	if managedSeed.Spec.Shoot.Name != "eu-0" || string(managedSeed.Spec.Gardenlet.Config.Raw) != `{"seedConfig":{"ingress":"eu-0.example"}}` {
+		t.Errorf("shoot %v, configuration %s", managedSeed.Spec.Shoot, managedSeed.Spec.Gardenlet.Config.Raw)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || set.Status.Replicas != 1 || set.Status.PendingReplica == nil {
+		t.Errorf("status = %+v, %v", set.Status, err)
+	}
+
+	if err := c.Delete(ctx, set); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the managed seed, the shoot, the set
+		round()
+	}
+	for _, object := range []client.Object{managedSeed, shoot, set} {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T: %v, want it to be gone", object, err)
+		}
+	}
+}
+
+func TestPendingKeepsItsTime(t *testing.T) {
+	early, late := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
+	before := &seedmanagementv1alpha1.PendingReplica{Name: "eu-0", Reason: "ShootReconcileFailed", Since: early, Retries: ptr.To(int32(1))}
+	same := pending(before, decision{retryShoot, "eu-0", "ShootReconcileFailed"}, late)
+	if !same.Since.Equal(&early) || ptr.Deref(same.Retries, 0) != 2 {
+		t.Errorf("pending = %+v", same)
+	}
+	other := pending(before, decision{nothing, "eu-0", "ShootReconciling"}, late)
+	if !other.Since.Equal(&late) || ptr.Deref(other.Retries, 0) != 1 {
+		t.Errorf("pending = %+v", other)
+	}
+	if done := pending(before, decision{}, late); done != nil {
+		t.Errorf("pending = %+v, want none", done)
+	}
+}
+
+func TestReplicasOfOthersAreLeftAlone(t *testing.T) {
+	set := newSet(1)
+	foreign := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "eu-0"}}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(set, foreign).Build()
+	r := &Reconciler{Client: c, Replicas: c}
+	if replicas, err := r.replicas(context.Background(), set); err != nil || len(replicas) > 0 {
+		t.Errorf("replicas = %v, %v; want none", replicas, err)
+	}
+}

@@ -1,0 +1,94 @@
+// Package seedconditions shows the conditions of a seed on the shoot that it is made of, so that who looks after the shoot sees
+// what it means for others.
+package seedconditions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/conditions"
+)
+
+// types are the conditions that seeds have and shoots do not.
+var types = []corev1beta1.ConditionType{
+	corev1beta1.SeedGardenletReady, corev1beta1.SeedBackupBucketsReady, corev1beta1.SeedExtensionsReady,
+	corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedEmergencyStopShootReconciliations,
+}
+
+// Reconciler copies conditions from the seeds of managed seeds to their shoots.
+type Reconciler struct {
+	Client client.Client
+	Now    func() time.Time
+}
+
+// SetupWithManager registers the controller. Requests are managed seeds; their seeds have the same names.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Client == nil {
+		r.Client = mgr.GetClient()
+	}
+	if r.Now == nil {
+		r.Now = time.Now
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("shoot-seed-conditions").
+		For(&corev1beta1.Seed{}).
+		Watches(&seedmanagementv1alpha1.ManagedSeed{}, handler.EnqueueRequestsFromMapFunc(seedOf)).
+		Complete(r)
+}
+
+func seedOf(_ context.Context, managedSeed client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: managedSeed.GetName()}}}
+}
+
+// Reconcile copies the conditions of one seed.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: corev1beta1.GardenNamespace, Name: request.Name}, managedSeed)
+	if err != nil || managedSeed.Spec.Shoot == nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	seed := &corev1beta1.Seed{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: request.Name}, seed); err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("seed %s: %w", request.Name, err)
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if managedSeed.DeletionTimestamp != nil {
+		seed.Status.Conditions = nil // the shoot is on its way to be a plain one again
+	}
+	before := shoot.DeepCopy()
+	shoot.Status.Conditions = merge(shoot.Status.Conditions, seed.Status.Conditions, r.Now())
+	if apiequality.Semantic.DeepEqual(before.Status, shoot.Status) {
+		return reconcile.Result{}, nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, shoot, patch); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("conditions of the shoot of managed seed %s: %w", request.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// merge returns a shoot's conditions with those of its seed in place of the ones that it had of a seed.
+func merge(shoot, seed []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
+	result := shoot
+	for _, t := range types {
+		if found := conditions.Get(seed, t); found != nil {
+			result = conditions.Set(result, *found, now)
+		} else {
+			result = conditions.Remove(result, t)
+		}
+	}
+	return result
+}

@@ -1,0 +1,56 @@
+package seedconditions
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+)
+
+func TestShootShowsTheConditionsOfItsSeed(t *testing.T) {
+	ctx := context.Background()
+	condition := func(t corev1beta1.ConditionType, status corev1beta1.ConditionStatus) corev1beta1.Condition {
+		return corev1beta1.Condition{Type: t, Status: status}
+	}
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "eu"}}
+	shoot.Status.Conditions = []corev1beta1.Condition{condition(corev1beta1.ShootAPIServerAvailable, "True"), condition(corev1beta1.SeedBackupBucketsReady, "False")}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+	seed.Status.Conditions = []corev1beta1.Condition{condition(corev1beta1.SeedGardenletReady, "Unknown")}
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "eu", Finalizers: []string{"gardener"}},
+		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "eu"}},
+	}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(shoot, seed, managedSeed).WithStatusSubresource(shoot, seed).Build()
+	r := &Reconciler{Client: c, Now: time.Now}
+	statuses := func() map[corev1beta1.ConditionType]corev1beta1.ConditionStatus {
+		t.Helper()
+		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: "eu"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
+			t.Fatal(err)
+		}
+		found := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{}
+		for _, condition := range shoot.Status.Conditions {
+			found[condition.Type] = condition.Status
+		}
+		return found
+	}
+	if got := statuses(); len(got) != 2 || got[corev1beta1.ShootAPIServerAvailable] != "True" || got[corev1beta1.SeedGardenletReady] != "Unknown" {
+		t.Errorf("conditions = %v", got)
+	}
+	if err := c.Delete(ctx, managedSeed); err != nil {
+		t.Fatal(err)
+	}
+	if got := statuses(); len(got) != 1 {
+		t.Errorf("conditions = %v, want only its own", got)
+	}
+}
