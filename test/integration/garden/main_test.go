@@ -95,6 +95,7 @@ func create(t *testing.T, objects ...client.Object) {
 func newProject(t *testing.T, name string) (namespace string) {
 	t.Helper()
 	namespace = corev1beta1.ProjectNamePrefix + name
+	offerExtensions(t)
 	create(t,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
 			corev1beta1.ProjectName: name, corev1beta1.GardenRole: corev1beta1.GardenRoleProject,
@@ -108,6 +109,21 @@ func newProject(t *testing.T, name string) (namespace string) {
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "local"},
 	})
 	return namespace
+}
+
+// offerExtensions registers the extensions that newShoot asks for, without anything to install. Tests may register them once
+// more, with something to install: these are not primary.
+func offerExtensions(t *testing.T) {
+	t.Helper()
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offered"}}
+	for _, offered := range [][2]string{
+		{"ControlPlane", "local"}, {"Infrastructure", "local"}, {"Worker", "local"}, {"DNSRecord", "local"}, {"Network", "flannel"}, {"OperatingSystemConfig", "debian"},
+	} {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: offered[0], Type: offered[1], Primary: ptr.To(false)})
+	}
+	if err := client.IgnoreAlreadyExists(env.Client.Create(context.Background(), registration)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newProfile(name string) *corev1beta1.CloudProfile {
