@@ -16,8 +16,12 @@ const (
 	configMount = "/etc/kubernetes/config"
 
 	fileAuthentication = "authentication.yaml"
+	fileAuthorization  = "authorization.yaml"
 	fileEgressSelector = "egress-selector.yaml"
 	fileEncryption     = "encryption.yaml"
+
+	authorizationWebhookFolder = "authorization-webhook"
+	authorizationKubeconfig    = configMount + "/" + authorizationWebhookFolder + "/kubeconfig"
 )
 
 // Arguments returns the flags of kube-apiserver, sorted.
@@ -25,7 +29,7 @@ func Arguments(v Values) []string {
 	v = v.withDefaults()
 	flags := map[string]string{}
 	for _, group := range []map[string]string{
-		servingFlags(v), authenticationFlags(v), etcdFlags(), resourceFlags(v), nodeFlags(v), optionalFlags(v), v.ExtraArgs,
+		servingFlags(v), authenticationFlags(v), authorizationFlags(v), etcdFlags(), resourceFlags(v), nodeFlags(v), optionalFlags(v), v.ExtraArgs,
 	} {
 		maps.Copy(flags, group)
 	}
@@ -52,8 +56,15 @@ func servingFlags(v Values) map[string]string {
 		"proxy-client-key-file":      pkiMount + "/front-proxy-client/tls.key",
 		"allow-privileged":           "true",
 		"event-ttl":                  "1h",
-		"authorization-mode":         authorizationMode(v),
 	}
+}
+
+// authorizationFlags: a webhook needs a file.
+func authorizationFlags(v Values) map[string]string {
+	if v.AuthorizationWebhook != nil {
+		return map[string]string{"authorization-config": configMount + "/files/" + fileAuthorization}
+	}
+	return map[string]string{"authorization-mode": authorizationMode(v)}
 }
 
 func authorizationMode(v Values) string {

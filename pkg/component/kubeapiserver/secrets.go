@@ -182,5 +182,15 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 		}
 		mounted.config[folder] = files(secret, slices.Collect(maps.Keys(config.Data))...)
 	}
+	if v.AuthorizationWebhook == nil {
+		return nil
+	}
+	kubeconfig, err := manager.Generate(ctx, secrets.KubeconfigConfig{
+		Name: "kube-apiserver-authorization-webhook", Server: v.AuthorizationWebhook.Server, User: v.AuthorizationWebhook.User,
+	})
+	if err != nil {
+		return err
+	}
+	mounted.config[authorizationWebhookFolder] = files(kubeconfig, secrets.DataKeyKubeconfig)
 	return nil
 }

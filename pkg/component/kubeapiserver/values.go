@@ -64,6 +64,8 @@ type Values struct {
 	ServiceAccountIssuer string
 	// Encryption at rest is always on.
 	Encryption EncryptionValues
+	// AuthorizationWebhook is asked after RBAC; nil for none.
+	AuthorizationWebhook *AuthorizationWebhook
 	// AggregatorRouting sends requests for aggregated APIs to endpoints of their Services rather than to the Services'
 	// addresses. Right for shoots; wrong for the virtual garden, whose Services are external names.
 	AggregatorRouting bool
@@ -89,6 +91,18 @@ type VPNValues struct {
 	// ProxyHost and ProxyPort of the HTTP CONNECT proxy; default "vpn-seed-server" and 9443.
 	ProxyHost string
 	ProxyPort int32
+}
+
+// AuthorizationWebhook is who is asked about requests that RBAC does not allow. When it cannot be reached, they are refused.
+type AuthorizationWebhook struct {
+	// Name of the authorizer, for metrics and logs.
+	Name string
+	// Server is its URL; a certificate authority of the cluster ("ca") has signed its certificate.
+	Server string
+	// User is as whom kube-apiserver asks: the common name of a client certificate, signed by ca-client.
+	User string
+	// MatchConditions are CEL expressions over a SubjectAccessReview's specification; the webhook is asked if all are true.
+	MatchConditions []string
 }
 
 // EncryptionValues say what is encrypted in etcd, and how.
