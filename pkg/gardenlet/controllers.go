@@ -90,8 +90,8 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 		Complete(reconciler)
 }
 
-// addControllerInstallation adds the controller that installs extensions. A changed ControllerDeployment concerns all of its
-// installations.
+// addControllerInstallation adds the controller that installs extensions. A changed ControllerDeployment is seen by the
+// generation of its installations: they name its resource version.
 func (a *agent) addControllerInstallation(mgr manager.Manager) error {
 	reconciler := &controllerinstallation.Reconciler{
 		Garden: a.reader, Seed: a.seed, Helm: a.helm, Images: a.images, SeedName: a.config.SeedConfig.Name,
@@ -101,27 +101,8 @@ func (a *agent) addControllerInstallation(mgr manager.Manager) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named("installation").
 		For(&gardencorev1beta1.ControllerInstallation{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&gardencorev1beta1.ControllerDeployment{}, handler.EnqueueRequestsFromMapFunc(installationsOf(mgr.GetClient())),
-			builder.OnlyMetadata, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ControllerInstallation.ConcurrentSyncs, RateLimiter: backoff()}).
 		Complete(reconciler)
-}
-
-// installationsOf maps a ControllerDeployment to its installations in this seed.
-func installationsOf(cached client.Client) handler.MapFunc {
-	return func(ctx context.Context, deployment client.Object) []reconcile.Request {
-		list := &gardencorev1beta1.ControllerInstallationList{}
-		if err := cached.List(ctx, list); err != nil {
-			return nil
-		}
-		var requests []reconcile.Request
-		for _, installation := range list.Items {
-			if ref := installation.Spec.DeploymentRef; ref != nil && ref.Name == deployment.GetName() {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&installation)})
-			}
-		}
-		return requests
-	}
 }
 
 // addShoot adds the controllers that reconcile shoots and care for their health.

@@ -7,7 +7,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -48,7 +47,7 @@ type access struct {
 	seedName string
 }
 
-// serviceAccountFor returns the extension's identity in the garden.
+// serviceAccountFor returns the extension's identity in the garden. It may see what belongs to the seed, by its namespace.
 func (a access) serviceAccountFor(installation string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: gardencorev1beta1.SeedNamespaceNamePrefix + a.seedName, Name: "extension-" + installation,
@@ -95,37 +94,11 @@ func (a access) token(ctx context.Context, installation string) (string, time.Ti
 			return "", time.Time{}, err
 		}
 	}
-	if err := a.authorize(ctx, installation); err != nil {
-		return "", time.Time{}, err
-	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds()))}}
 	if err := a.garden.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", time.Time{}, fmt.Errorf("requesting a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
 	}
 	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
-}
-
-// binding gives the extension the rights of the seed it runs in: whoever controls an extension controls its seed anyway.
-func (a access) binding(installation string) *rbacv1.ClusterRoleBinding {
-	account := a.serviceAccountFor(installation)
-	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:extension:" + a.seedName + ":" + installation},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: gardencorev1beta1.SeedsGroup},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
-	}
-}
-
-// authorize binds the extension's service account.
-func (a access) authorize(ctx context.Context, installation string) error {
-	binding := a.binding(installation)
-	err := a.garden.Get(ctx, client.ObjectKeyFromObject(binding), binding)
-	if apierrors.IsNotFound(err) {
-		err = client.IgnoreAlreadyExists(a.garden.Create(ctx, binding))
-	}
-	if err != nil {
-		return fmt.Errorf("ClusterRoleBinding %s of the garden: %w", binding.Name, err)
-	}
-	return nil
 }
 
 // kubeconfig renders the access.
@@ -145,8 +118,5 @@ func (a access) kubeconfig(token string) ([]byte, error) {
 
 // remove deletes the extension's identity in the garden.
 func (a access) remove(ctx context.Context, installation string) error {
-	if err := client.IgnoreNotFound(a.garden.Delete(ctx, a.binding(installation))); err != nil {
-		return err
-	}
 	return client.IgnoreNotFound(a.garden.Delete(ctx, a.serviceAccountFor(installation)))
 }

@@ -2,9 +2,7 @@ package seed
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,7 +16,7 @@ import (
 // leaseGrace is how old the Lease may be before gardenlet says that it is not ready.
 const leaseGrace = 30 * time.Second
 
-// Care writes the conditions of the Seed. It implements manager.Runnable.
+// Care writes the conditions of the Seed that can be told in the seed. It implements manager.Runnable.
 type Care struct {
 	// Garden is a client of the garden.
 	Garden client.Client
@@ -52,19 +50,13 @@ func (c *Care) Start(ctx context.Context) error {
 	}
 }
 
-// check writes all conditions and says whether all are True.
+// check writes the conditions and says whether all are True.
 func (c *Care) check(ctx context.Context) (bool, error) {
 	seed := &gardencorev1beta1.Seed{}
 	if err := c.Garden.Get(ctx, key(c.SeedName), seed); err != nil {
 		return false, err
 	}
-	installations := &gardencorev1beta1.ControllerInstallationList{}
-	if err := c.Garden.List(ctx, installations, client.MatchingFields{"spec.seedRef.name": c.SeedName}); err != nil {
-		return false, err
-	}
-	found := []gardencorev1beta1.Condition{
-		c.gardenletReady(time.Now()), c.System.Health(ctx), ExtensionsReady(installations.Items),
-	}
+	found := []gardencorev1beta1.Condition{c.gardenletReady(time.Now()), c.System.Health(ctx)}
 	before := seed.DeepCopy()
 	seed.Status.Conditions = setConditions(seed.Status.Conditions, time.Now(), found...)
 	ready := !slices.ContainsFunc(found, func(condition gardencorev1beta1.Condition) bool {
@@ -73,7 +65,8 @@ func (c *Care) check(ctx context.Context) (bool, error) {
 	if equality.Semantic.DeepEqual(before.Status, seed.Status) {
 		return ready, nil
 	}
-	return ready, c.Garden.Status().Patch(ctx, seed, client.MergeFrom(before))
+	// The list is written as a whole, and garden-controller-manager writes other conditions of it.
+	return ready, c.Garden.Status().Patch(ctx, seed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // gardenletReady says whether the Lease is renewed.
@@ -83,35 +76,4 @@ func (c *Care) gardenletReady(now time.Time) gardencorev1beta1.Condition {
 	}
 	return conditions.New(gardencorev1beta1.SeedGardenletReady, gardencorev1beta1.ConditionFalse, "LeaseNotRenewed",
 		"Gardenlet could not renew its Lease; see its log.")
-}
-
-// ExtensionsReady sums up the extensions of the seed.
-func ExtensionsReady(installations []gardencorev1beta1.ControllerInstallation) gardencorev1beta1.Condition {
-	var problems []string
-	for _, installation := range installations {
-		for _, wanted := range []struct {
-			condition gardencorev1beta1.ConditionType
-			status    gardencorev1beta1.ConditionStatus
-		}{
-			{gardencorev1beta1.ControllerInstallationValid, gardencorev1beta1.ConditionTrue},
-			{gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionTrue},
-			{gardencorev1beta1.ControllerInstallationHealthy, gardencorev1beta1.ConditionTrue},
-			{gardencorev1beta1.ControllerInstallationProgressing, gardencorev1beta1.ConditionFalse},
-		} {
-			found := conditions.Get(installation.Status.Conditions, wanted.condition)
-			if found == nil {
-				problems = append(problems, fmt.Sprintf("%s: %s is not reported yet", installation.Spec.RegistrationRef.Name, wanted.condition))
-				break
-			}
-			if found.Status != wanted.status {
-				problems = append(problems, fmt.Sprintf("%s: %s is %s: %s", installation.Spec.RegistrationRef.Name, wanted.condition, found.Status, found.Message))
-				break
-			}
-		}
-	}
-	if len(problems) == 0 {
-		return conditions.New(gardencorev1beta1.SeedExtensionsReady, gardencorev1beta1.ConditionTrue, "AllExtensionsReady", "All extensions are installed and healthy.")
-	}
-	slices.Sort(problems)
-	return conditions.New(gardencorev1beta1.SeedExtensionsReady, gardencorev1beta1.ConditionFalse, "NotAllExtensionsReady", strings.Join(problems, "; "))
 }

@@ -1,46 +1,13 @@
 package seed
 
 import (
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 )
-
-func TestExtensionsReady(t *testing.T) {
-	installation := func(name string, statuses map[gardencorev1beta1.ConditionType]gardencorev1beta1.ConditionStatus) gardencorev1beta1.ControllerInstallation {
-		i := gardencorev1beta1.ControllerInstallation{Spec: gardencorev1beta1.ControllerInstallationSpec{RegistrationRef: corev1.ObjectReference{Name: name}}}
-		for t, status := range statuses {
-			i.Status.Conditions = append(i.Status.Conditions, gardencorev1beta1.Condition{Type: t, Status: status, Message: "because"})
-		}
-		return i
-	}
-	good := map[gardencorev1beta1.ConditionType]gardencorev1beta1.ConditionStatus{"Valid": "True", "Installed": "True", "Healthy": "True", "Progressing": "False"}
-	for _, test := range []struct {
-		name          string
-		installations []gardencorev1beta1.ControllerInstallation
-		status        gardencorev1beta1.ConditionStatus
-		message       string
-	}{
-		{"none", nil, "True", "All extensions"},
-		{"good", []gardencorev1beta1.ControllerInstallation{installation("a", good)}, "True", "All extensions"},
-		{"not reported", []gardencorev1beta1.ControllerInstallation{installation("a", good), installation("b", nil)}, "False", "b: Valid is not reported yet"},
-		{"unhealthy", []gardencorev1beta1.ControllerInstallation{installation("c", map[gardencorev1beta1.ConditionType]gardencorev1beta1.ConditionStatus{
-			"Valid": "True", "Installed": "True", "Healthy": "False", "Progressing": "False",
-		})}, "False", "c: Healthy is False: because"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := ExtensionsReady(test.installations)
-			if got.Status != test.status || !strings.Contains(got.Message, test.message) {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}
 
 func TestOverlayKeepsWhatTheServerDefaulted(t *testing.T) {
 	spec := &gardencorev1beta1.SeedSpec{

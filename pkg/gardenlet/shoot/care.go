@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,7 +31,7 @@ const (
 	unsettled = 3 * time.Minute
 )
 
-// Care looks at the health of shoots and writes their conditions and the label that sums them up.
+// Care looks at the health of shoots and writes their conditions. garden-controller-manager sums them up.
 type Care struct {
 	// Garden and Seed are clients.
 	Garden, Seed client.Client
@@ -260,7 +259,7 @@ func readyMessage(node *corev1.Node) string {
 	return "its kubelet has not reported yet"
 }
 
-// report writes conditions and label.
+// report writes the conditions.
 func (c *Care) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, found []gardencorev1beta1.Condition) error {
 	now := c.now()
 	before := shoot.DeepCopy()
@@ -269,22 +268,13 @@ func (c *Care) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, found
 		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now)
 		shoot.Status.Conditions = conditions.Set(shoot.Status.Conditions, condition, now)
 	}
-	if !equality.Semantic.DeepEqual(before.Status, shoot.Status) {
-		if err := c.Garden.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("writing the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err))
-		}
-	}
-	return c.label(ctx, shoot, StatusLabel(shoot))
-}
-
-// label sets the label that sums up the Shoot.
-func (c *Care) label(ctx context.Context, shoot *gardencorev1beta1.Shoot, value string) error {
-	if shoot.Labels[gardencorev1beta1.LabelShootStatus] == value {
+	if equality.Semantic.DeepEqual(before.Status, shoot.Status) {
 		return nil
 	}
-	patch := client.MergeFrom(shoot.DeepCopy())
-	shoot.Labels = component.Merge(shoot.Labels, map[string]string{gardencorev1beta1.LabelShootStatus: value})
-	return client.IgnoreNotFound(c.Garden.Patch(ctx, shoot, patch))
+	if err := c.Garden.Status().Patch(ctx, shoot, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the conditions of Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+	}
+	return nil
 }
 
 // threshold is how long a condition may be Progressing.
@@ -315,23 +305,4 @@ func soften(found gardencorev1beta1.Condition, previous *gardencorev1beta1.Condi
 		found.Status = gardencorev1beta1.ConditionProgressing
 	}
 	return found
-}
-
-// StatusLabel sums up a Shoot: healthy, progressing, unhealthy or unknown.
-func StatusLabel(shoot *gardencorev1beta1.Shoot) string {
-	if len(shoot.Status.LastErrors) > 0 {
-		return "unhealthy"
-	}
-	words := map[gardencorev1beta1.ConditionStatus]string{
-		gardencorev1beta1.ConditionFalse: "unhealthy", gardencorev1beta1.ConditionUnknown: "unknown", gardencorev1beta1.ConditionProgressing: "progressing",
-	}
-	for _, status := range []gardencorev1beta1.ConditionStatus{gardencorev1beta1.ConditionFalse, gardencorev1beta1.ConditionUnknown, gardencorev1beta1.ConditionProgressing} {
-		if slices.ContainsFunc(shoot.Status.Conditions, func(c gardencorev1beta1.Condition) bool { return c.Status == status }) {
-			return words[status]
-		}
-	}
-	if last := shoot.Status.LastOperation; last == nil || !strings.EqualFold(string(last.State), string(gardencorev1beta1.LastOperationStateSucceeded)) {
-		return "progressing"
-	}
-	return "healthy"
 }

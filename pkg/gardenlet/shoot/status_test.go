@@ -159,29 +159,6 @@ func TestNextLook(t *testing.T) {
 	}
 }
 
-func TestStatusLabel(t *testing.T) {
-	shoot := func(state gardencorev1beta1.LastOperationState, statuses ...gardencorev1beta1.ConditionStatus) *gardencorev1beta1.Shoot {
-		s := &gardencorev1beta1.Shoot{Status: gardencorev1beta1.ShootStatus{LastOperation: &gardencorev1beta1.LastOperation{State: state}}}
-		for _, status := range statuses {
-			s.Status.Conditions = append(s.Status.Conditions, gardencorev1beta1.Condition{Status: status})
-		}
-		return s
-	}
-	for want, s := range map[string]*gardencorev1beta1.Shoot{
-		"healthy":     shoot("Succeeded", "True", "True"),
-		"progressing": shoot("Succeeded", "True", "Progressing"),
-		"unhealthy":   shoot("Succeeded", "Progressing", "False"),
-		"unknown":     shoot("Succeeded", "Progressing", "Unknown"),
-	} {
-		if got := StatusLabel(s); got != want {
-			t.Errorf("%v: %s, want %s", s.Status.Conditions, got, want)
-		}
-	}
-	if got := StatusLabel(shoot("Processing", "True")); got != "progressing" {
-		t.Errorf("while an operation is at work: %s", got)
-	}
-}
-
 func TestEveryNodeReady(t *testing.T) {
 	workers := []gardencorev1beta1.Worker{{Name: "a", Minimum: 1}}
 	node := func(status corev1.ConditionStatus) corev1.Node {

@@ -6,8 +6,8 @@ import (
 	"reflect"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gardencluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,24 +23,27 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// Add registers the controller with a manager for the seed. It watches the shoots of the garden.
+// Add registers the controller with a manager for the seed. It watches the shoots of the garden in the namespaces of the seed's
+// fleets: others are not for its eyes.
 func Add(mgr manager.Manager, gardenConfig *rest.Config, r *Reconciler) error {
-	garden, err := gardencluster.New(gardenConfig, func(options *gardencluster.Options) { options.Scheme = apis.GardenScheme() })
+	garden, err := client.New(gardenConfig, client.Options{Scheme: apis.GardenScheme()})
 	if err != nil {
 		return fmt.Errorf("connecting to the garden: %w", err)
 	}
-	if err := mgr.Add(garden); err != nil {
-		return err
-	}
-	r.Seed, r.Garden = mgr.GetClient(), garden.GetClient()
+	r.Seed, r.Garden = mgr.GetClient(), garden
 	c, err := controller.New("membership", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 5})
 	if err != nil {
 		return err
 	}
-	if err := c.Watch(source.Kind(mgr.GetCache(), &extensionsv1alpha1.Extension{}, &handler.TypedEnqueueRequestForObject[*extensionsv1alpha1.Extension]{}, becameServing())); err != nil {
-		return err
-	}
-	return c.Watch(source.Kind(garden.GetCache(), &gardencorev1beta1.Shoot{}, handler.TypedEnqueueRequestsFromMapFunc(r.fleetsOf), membershipChanged()))
+	r.Follow = follow(func(namespace string) (cache.Cache, error) {
+		return cache.New(gardenConfig, cache.Options{
+			Scheme: garden.Scheme(), Mapper: garden.RESTMapper(), DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			DefaultTransform: cache.TransformStripManagedFields(),
+		})
+	}, func(shoots cache.Cache) error {
+		return c.Watch(source.Kind(shoots, &gardencorev1beta1.Shoot{}, handler.TypedEnqueueRequestsFromMapFunc(r.fleetsOf), membershipChanged()))
+	})
+	return c.Watch(source.Kind(mgr.GetCache(), &extensionsv1alpha1.Extension{}, &handler.TypedEnqueueRequestForObject[*extensionsv1alpha1.Extension]{}, becameServing()))
 }
 
 // fleetsOf lists the fleets of this seed that a shoot may be a member of.
@@ -72,7 +75,9 @@ func becameServing() predicate.TypedFuncs[*extensionsv1alpha1.Extension] {
 		UpdateFunc: func(e event.TypedUpdateEvent[*extensionsv1alpha1.Extension]) bool {
 			return e.ObjectNew.Spec.Type == fleet.Type && succeeded(e.ObjectNew) && !succeeded(e.ObjectOld)
 		},
-		DeleteFunc: func(event.TypedDeleteEvent[*extensionsv1alpha1.Extension]) bool { return false },
+		DeleteFunc: func(e event.TypedDeleteEvent[*extensionsv1alpha1.Extension]) bool {
+			return e.Object.Spec.Type == fleet.Type
+		},
 	}
 }
 

@@ -35,8 +35,10 @@ const (
 type Reconciler struct {
 	// Seed reads Extensions, Clusters and the fleets' credentials.
 	Seed client.Client
-	// Garden reads shoots from a cache and asks for credentials.
+	// Garden lists the shoots of a namespace and asks for credentials.
 	Garden client.Client
+	// Follow has the namespace of a fleet watched.
+	Follow Follow
 	// FleetScheme knows the kinds that are written into fleets.
 	FleetScheme *runtime.Scheme
 	// Now is the clock.
@@ -46,11 +48,18 @@ type Reconciler struct {
 // Reconcile handles one fleet.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	object := &extensionsv1alpha1.Extension{}
-	if err := r.Seed.Get(ctx, request.NamespacedName, object); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := r.Seed.Get(ctx, request.NamespacedName, object)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.Follow(ctx, request.NamespacedName, "")
+	}
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	shoot, err := cluster.Get(ctx, r.Seed, object.Namespace)
 	if err != nil || !isServing(object, shoot) {
+		return reconcile.Result{}, err
+	}
+	if err := r.Follow(ctx, request.NamespacedName, shoot.Shoot.Namespace); err != nil {
 		return reconcile.Result{}, err
 	}
 	fleet, err := cluster.ShootClient(ctx, r.Seed, object.Namespace, r.FleetScheme)
