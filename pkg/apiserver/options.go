@@ -123,6 +123,7 @@ func (o *Options) newServer() (*Server, error) {
 		return nil, fmt.Errorf("client of the garden's kube-apiserver: %w", err)
 	}
 	return newServer(config, client, dependencies, serverSettings{
+		seeds:            authorizeSeeds(config),
 		clusterIdentity:  o.ClusterIdentity,
 		adminExpiration:  o.AdminKubeconfigMaxExpiration,
 		viewerExpiration: o.ViewerKubeconfigMaxExpiration,

@@ -29,6 +29,7 @@ type Server struct {
 }
 
 type serverSettings struct {
+	seeds                             *seedAuthorization
 	clusterIdentity                   string
 	adminExpiration, viewerExpiration time.Duration
 }
@@ -55,6 +56,9 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 
 	addKubeconfigs(served[corev1beta1.SchemeGroupVersion], stores, client, config, settings)
 	if err := install(generic, served); err != nil {
+		return nil, err
+	}
+	if err := settings.seeds.start(generic, stores, client); err != nil {
 		return nil, err
 	}
 	err = generic.AddPostStartHook("publish-cluster-identity", func(hook genericapiserver.PostStartHookContext) error {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/trellis-garden/trellis/charts"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
@@ -221,6 +222,11 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager, stage e
 		{"kube-apiserver", kubeapiserver.New(c, gardenNS, manager, kubeapiserver.Values{
 			Version: version, Image: found["kube-apiserver"], Replicas: 1, ServiceNetworks: services,
 			ExternalHostnames: []string{gardenHost}, IsWorkerless: true, Encryption: kubeapiserver.EncryptionValues{Stage: stage},
+			// garden-apiserver knows what belongs to which seed.
+			AuthorizationWebhook: &kubeapiserver.AuthorizationWebhook{
+				Name: "seeds", Server: "https://" + registration.ServerName + seedauthorizer.Path,
+				User: seedauthorizer.KubeAPIServerUser, MatchConditions: seedauthorizer.MatchConditions(),
+			},
 			// Gardenlets join by bootstrap tokens.
 			ExtraArgs: map[string]string{"enable-bootstrap-token-auth": "true"},
 		})},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -87,6 +88,8 @@ func bringTo(present, wanted client.Object) bool {
 		}
 	case *rbacv1.ClusterRole:
 		present.Rules = wanted.(*rbacv1.ClusterRole).Rules
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		bringPolicyTo(&present.Spec, &wanted.(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec)
 	case *rbacv1.ClusterRoleBinding:
 		present.Subjects = wanted.(*rbacv1.ClusterRoleBinding).Subjects
 	}
@@ -102,6 +105,8 @@ func Objects() []client.Object {
 		namespace(seed.LeaseNamespace, nil),
 		clusterRole(corev1beta1.SeedsGroup, seedRules()),
 		groupBinding(corev1beta1.SeedsGroup, corev1beta1.SeedsGroup, corev1beta1.SeedsGroup),
+		seedRestriction(),
+		seedRestrictionBinding(),
 		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
 		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
 		clusterRole("gardener.cloud:system:read-global-resources", globalReadRules()),

@@ -148,6 +148,9 @@ func (e *Environment) start(ctx context.Context) error {
 	if err := e.startEtcd(ctx); err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
+	if err := e.prepareAuthorization(); err != nil {
+		return fmt.Errorf("authorization: %w", err)
+	}
 	if err := e.startKubeAPIServer(ctx); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
@@ -247,7 +250,7 @@ func (e *Environment) kubeAPIServerArguments(port string) []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + e.pki.serviceAccounts.certificate, "--service-account-signing-key-file=" + e.pki.serviceAccounts.key,
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
-		"--authorization-mode=RBAC", "--enable-bootstrap-token-auth", "--disable-admission-plugins=ServiceAccount",
+		"--authorization-config=" + e.authorizationFile(), "--enable-bootstrap-token-auth", "--disable-admission-plugins=ServiceAccount",
 	}
 }
 
@@ -284,11 +287,10 @@ func (e *Environment) ClientFor(user string, groups ...string) (client.Client, e
 
 // startGardenAPIServer registers garden-apiserver, runs it, and waits until it is reached through the kube-apiserver.
 func (e *Environment) startGardenAPIServer(ctx context.Context) error {
-	listen, err := freeURL("https")
+	listen, err := url.Parse(e.GardenAPIServerURL)
 	if err != nil {
 		return err
 	}
-	e.GardenAPIServerURL = listen.String()
 	if err := e.register(ctx, listen.Port()); err != nil {
 		return err
 	}
