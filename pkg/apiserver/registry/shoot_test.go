@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -63,7 +65,13 @@ func TestShootNeedsNewGeneration(t *testing.T) {
 		"rotation requested":                {updated: operation("rotate-ca-start"), want: true, wantAnnotation: "rotate-ca-start"},
 		"rotation still there":              {old: operation("rotate-ca-start"), updated: operation("rotate-ca-start"), wantAnnotation: "rotate-ca-start"},
 		"in-place update forced":            {updated: operation("force-in-place-update"), wantAnnotation: "force-in-place-update"},
-		"force deletion":                    {updated: func(s *corev1beta1.Shoot) { s.Annotations[corev1beta1.AnnotationConfirmationForceDeletion] = "true" }, want: true},
+		"rotation of a failed shoot waits":  {old: failed, updated: both(failed, operation("rotate-ca-start")), wantAnnotation: "rotate-ca-start"},
+		"rotation of all includes the narrower ones": {
+			updated: operation("rotate-ca-start;rotate-credentials-start;rotate-observability-credentials"), want: true, wantAnnotation: "rotate-credentials-start",
+		},
+		"machines rolled out":                 {updated: operation("rollout-workers=pool"), want: true, wantAnnotation: "rollout-workers=pool"},
+		"SSH key of a shoot without machines": {updated: operation("rotate-ssh-keypair")},
+		"force deletion":                      {updated: func(s *corev1beta1.Shoot) { s.Annotations[corev1beta1.AnnotationConfirmationForceDeletion] = "true" }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -129,5 +137,96 @@ func TestCanonicalizeShootKeepsSeedLabels(t *testing.T) {
 		if shoot.Labels[key] != value {
 			t.Errorf("label %s = %q, want %q", key, shoot.Labels[key], value)
 		}
+	}
+}
+
+func TestPrepareShootStatus(t *testing.T) {
+	prepared := func(byItself bool) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) {
+			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPrepared, AutoCompleteAfterPrepared: &byItself},
+			}}
+		}
+	}
+	migrated := func(s *corev1beta1.Shoot) {
+		s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded}
+	}
+	for name, test := range map[string]struct {
+		old, updated func(*corev1beta1.Shoot)
+		want         int64
+	}{
+		"nothing":                      {want: 3},
+		"has left its seed":            {updated: migrated, want: 4},
+		"had left its seed":            {old: migrated, updated: migrated, want: 3},
+		"key is ready":                 {updated: prepared(false), want: 3},
+		"key is ready and to be used":  {updated: prepared(true), want: 4},
+		"key was ready and to be used": {old: prepared(true), updated: prepared(true), want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := shootWith(test.updated)
+			prepareShootStatus(shoot, shootWith(test.old))
+			if shoot.Generation != test.want {
+				t.Errorf("generation = %d, want %d", shoot.Generation, test.want)
+			}
+		})
+	}
+}
+
+func TestCanonicalizeShootDropsIdleSettings(t *testing.T) {
+	shoot := shootWith(func(s *corev1beta1.Shoot) {
+		s.Spec.Kubernetes.ClusterAutoscaler = &corev1beta1.ClusterAutoscaler{MaxEmptyBulkDelete: ptr.To[int32](10)}
+		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EnableAnonymousAuthentication: ptr.To(false)}
+		s.Spec.Addons = &corev1beta1.Addons{KubernetesDashboard: &corev1beta1.KubernetesDashboard{}}
+		s.Spec.Provider.Workers = []corev1beta1.Worker{{ControlPlane: &corev1beta1.WorkerControlPlane{}}}
+	})
+	canonicalizeShoot(shoot)
+	kubernetes := shoot.Spec.Kubernetes
+	if kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete != nil || kubernetes.KubeAPIServer.EnableAnonymousAuthentication != nil || shoot.Spec.Addons != nil {
+		t.Errorf("spec = %+v, want nothing that is idle", shoot.Spec)
+	}
+	if shoot.Labels[corev1beta1.LabelShootSelfHosted] != "true" {
+		t.Errorf("labels = %v, want that of self-hosted shoots", shoot.Labels)
+	}
+}
+
+func TestPrepareShootCompletesCredentials(t *testing.T) {
+	shoot := shootWith(func(s *corev1beta1.Shoot) {
+		s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{SecretName: ptr.To("dns")}}}
+	})
+	prepareShoot(shoot)
+	if reference := shoot.Spec.DNS.Providers[0].CredentialsRef; reference == nil || reference.Kind != "Secret" || reference.Name != "dns" {
+		t.Errorf("reference = %+v, want Secret dns", reference)
+	}
+}
+
+// The operations that need nothing but a new generation are taken out of the annotation of seeds and backups too.
+func TestReconcileMakesNewGeneration(t *testing.T) {
+	asked := metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.GardenerOperation: corev1beta1.GardenerOperationReconcile}}
+	seed := &corev1beta1.Seed{ObjectMeta: asked}
+	kind := seeds().(*Kind[*corev1beta1.Seed])
+	if !kind.NeedsNewGeneration(seed, &corev1beta1.Seed{}) || len(seed.Annotations) > 0 {
+		t.Errorf("annotations = %v, want none and a new generation", seed.Annotations)
+	}
+	if kind.NeedsNewGeneration(seed, &corev1beta1.Seed{}) {
+		t.Error("a new generation without a reason")
+	}
+	forced := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1beta1.BackupEntryForceDeletion: "true"}}}
+	entries := backupEntries().(*Kind[*corev1beta1.BackupEntry])
+	if !entries.NeedsNewGeneration(forced, &corev1beta1.BackupEntry{}) || entries.NeedsNewGeneration(forced, forced) {
+		t.Error("want a new generation when the deletion is forced, once")
+	}
+}
+
+func TestFirstOf(t *testing.T) {
+	many := make(field.ErrorList, maxErrors+7)
+	for i := range many {
+		many[i] = field.Required(field.NewPath("items").Index(i), "")
+	}
+	got := firstOf(many)
+	if len(got) != maxErrors+1 || !strings.Contains(got[maxErrors].Error(), "7 more errors") || got[maxErrors].Field != "items[100]" {
+		t.Errorf("got %d errors, the last is %v", len(got), got[len(got)-1])
+	}
+	if few := firstOf(many[:maxErrors]); len(few) != maxErrors {
+		t.Errorf("got %d errors, want all", len(few))
 	}
 }

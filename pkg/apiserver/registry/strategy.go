@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // strategy is what the generic store asks about a kind when an object is created, updated or deleted.
@@ -77,17 +79,22 @@ func (k *Kind[T]) setGeneration(object, before T) {
 }
 
 func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	if s.kind.Validate == nil {
-		return nil
+	if errs := corev1beta1.ValidateLengths(obj); len(errs) > 0 || s.kind.Validate == nil {
+		return firstOf(errs)
 	}
 	return firstOf(s.kind.Validate(obj.(T)))
 }
 
 func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.kind.ValidateUpdate == nil {
-		return nil
+	return validateUpdate(s.kind.ValidateUpdate, obj, old)
+}
+
+// validateUpdate bounds the size of an object, then checks its change.
+func validateUpdate[T Object](validate func(obj, old T) field.ErrorList, obj, old runtime.Object) field.ErrorList {
+	if errs := corev1beta1.ValidateLengths(obj); len(errs) > 0 || validate == nil {
+		return firstOf(errs)
 	}
-	return firstOf(s.kind.ValidateUpdate(obj.(T), old.(T)))
+	return firstOf(validate(obj.(T), old.(T)))
 }
 
 func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
@@ -128,8 +135,11 @@ func firstOf(errs field.ErrorList) field.ErrorList {
 	if len(errs) <= maxErrors {
 		return errs
 	}
-	more := fmt.Errorf("and %d more errors; correct these first", len(errs)-maxErrors)
-	return append(errs[:maxErrors:maxErrors], field.InternalError(nil, more))
+	more := &field.Error{
+		Type: field.ErrorTypeForbidden, Field: errs[maxErrors].Field,
+		Detail: fmt.Sprintf("%d more errors from here on are not listed; correct the others first", len(errs)-maxErrors),
+	}
+	return append(errs[:maxErrors:maxErrors], more)
 }
 
 // statusStrategy accepts changes of the status and of metadata only.
@@ -145,10 +155,7 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 }
 
 func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.kind.ValidateStatusUpdate == nil {
-		return nil
-	}
-	return firstOf(s.kind.ValidateStatusUpdate(obj.(T), old.(T)))
+	return validateUpdate(s.kind.ValidateStatusUpdate, obj, old)
 }
 
 func (s statusStrategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
@@ -172,10 +179,7 @@ func (s subresourceStrategy[T]) PrepareForUpdate(_ context.Context, obj, old run
 }
 
 func (s subresourceStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.subresource.Validate == nil {
-		return nil
-	}
-	return firstOf(s.subresource.Validate(obj.(T), old.(T)))
+	return validateUpdate(s.subresource.Validate, obj, old)
 }
 
 func call[T any](f func(T), argument T) {

@@ -3,11 +3,13 @@ package v1beta1
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 )
@@ -111,6 +113,116 @@ func aProject() *Project {
 			Members: []ProjectMember{{Subject: alice, Role: ProjectMemberAdmin, Roles: []string{ProjectMemberOwner}}},
 		},
 	}
+}
+
+func aQuota() *Quota {
+	return &Quota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "trial"},
+		Spec: QuotaSpec{
+			ClusterLifetimeDays: ptr.To[int32](14),
+			Metrics:             corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), QuotaMetricLoadbalancer: resource.MustParse("2")},
+			Scope:               corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"},
+		},
+	}
+}
+
+func aSecretBinding() *SecretBinding {
+	return &SecretBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"},
+		SecretRef:  corev1.SecretReference{Name: "credentials"}, Provider: &SecretBindingProvider{Type: "aws,gcp"},
+	}
+}
+
+func aBackupBucket() *BackupBucket {
+	return &BackupBucket{
+		ObjectMeta: metav1.ObjectMeta{Name: "4d1e6a2c"},
+		Spec: BackupBucketSpec{
+			Provider: BackupBucketProvider{Type: "local", Region: "local"}, SeedName: ptr.To("local"),
+			CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"},
+		},
+	}
+}
+
+func aBackupEntry() *BackupEntry {
+	return &BackupEntry{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "shoot--demo--member1--1"},
+		Spec:       BackupEntrySpec{BucketName: "4d1e6a2c", SeedName: ptr.To("local")},
+	}
+}
+
+func aRegistration() *ControllerRegistration {
+	registration := &ControllerRegistration{
+		ObjectMeta: metav1.ObjectMeta{Name: "provider-local"},
+		Spec: ControllerRegistrationSpec{
+			Resources:  []ControllerResource{{Kind: "Infrastructure", Type: "local"}, {Kind: "Extension", Type: "federation"}},
+			Deployment: &ControllerRegistrationDeployment{DeploymentRefs: []DeploymentRef{{Name: "provider-local"}}},
+		},
+	}
+	SetDefaultsControllerRegistration(registration)
+	return registration
+}
+
+func aDeployment() *ControllerDeployment {
+	return &ControllerDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}, Type: "helm",
+		ProviderConfig: runtime.RawExtension{Raw: []byte(`{"chart":"H4sI"}`)},
+	}
+}
+
+func anInstallation() *ControllerInstallation {
+	return &ControllerInstallation{
+		ObjectMeta: metav1.ObjectMeta{Name: "provider-local-x"},
+		Spec:       ControllerInstallationSpec{RegistrationRef: corev1.ObjectReference{Name: "provider-local"}, SeedRef: &corev1.ObjectReference{Name: "local"}},
+	}
+}
+
+func anExposureClass() *ExposureClass {
+	return &ExposureClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "internet"}, Handler: "internet",
+		Scheduling: &ExposureClassScheduling{Tolerations: []Toleration{{Key: "public"}}},
+	}
+}
+
+func anInternalSecret() *InternalSecret {
+	return &InternalSecret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1.ca-client"}, Type: SecretTypeCAClient,
+		Data: map[string][]byte{DataKeyCACert: []byte("certificate"), DataKeyCAKey: []byte("key")},
+	}
+}
+
+func aShootState() *ShootState {
+	return &ShootState{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "member1"},
+		Spec: ShootStateSpec{
+			Gardener:   []GardenerResourceData{{Name: "ca", Type: "secret", Data: runtime.RawExtension{Raw: []byte(`{"ca.crt":"YQ=="}`)}}},
+			Extensions: []ExtensionResourceState{{Kind: "Infrastructure", State: &runtime.RawExtension{Raw: []byte(`{"vpc":"1"}`)}}},
+		},
+	}
+}
+
+func aNamespacedProfile() *NamespacedCloudProfile {
+	return &NamespacedCloudProfile{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "local"},
+		Spec: NamespacedCloudProfileSpec{
+			Parent:       CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+			Kubernetes:   &KubernetesSettings{Versions: []ExpirableVersion{{Version: "1.35.4", ExpirationDate: &metav1.Time{Time: time.Unix(1, 0)}}}},
+			MachineTypes: []MachineType{{Name: "huge", CPU: resource.MustParse("64"), Memory: resource.MustParse("256Gi")}},
+		},
+	}
+}
+
+// stored returns the object as it is when it is changed: with a resource version.
+func stored[T metav1.Object](make func() T) func() T {
+	return func() T {
+		object := make()
+		object.SetResourceVersion("1")
+		return object
+	}
+}
+
+// against returns a check of a change of the stored object.
+func against[T metav1.Object](make func() T, validate func(object, old T) field.ErrorList) func(T) field.ErrorList {
+	return func(object T) field.ErrorList { return validate(object, stored(make)()) }
 }
 
 // change is one row of a table: what is changed, and the field and a part of the message of the one error that follows; no error
