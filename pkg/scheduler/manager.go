@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -40,8 +42,10 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 		return err
 	}
 	mgr, err := ctrl.NewManager(garden, ctrl.Options{
-		Scheme:                  apis.GardenScheme(),
-		Cache:                   cacheOptions(),
+		Scheme: apis.GardenScheme(),
+		Cache:  cacheOptions(),
+		// Schedulers of different names may run in one process.
+		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        leaderElectionID(options),
 		LeaderElectionNamespace: "garden",
