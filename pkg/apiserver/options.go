@@ -17,9 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
 
-	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
-	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
 )
 
@@ -41,11 +39,13 @@ type Options struct {
 	// AdminKubeconfigMaxExpiration and ViewerKubeconfigMaxExpiration cap the validity of issued kubeconfigs.
 	AdminKubeconfigMaxExpiration  time.Duration
 	ViewerKubeconfigMaxExpiration time.Duration
+	// Tokens says how tokens of workload identities are issued.
+	Tokens tokenOptions
 }
 
 // NewOptions returns options with their defaults.
 func NewOptions() *Options {
-	codec := Codecs.LegacyCodec(corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion)
+	codec := Codecs.LegacyCodec(storedVersions...)
 	recommended := genericoptions.NewRecommendedOptions(etcdPrefix, codec)
 	recommended.SecureServing.BindPort = defaultPort
 	// kube-apiserver has already queued a request fairly before it passes it on.
@@ -59,6 +59,7 @@ func NewOptions() *Options {
 		Recommended:                   recommended,
 		AdminKubeconfigMaxExpiration:  24 * time.Hour,
 		ViewerKubeconfigMaxExpiration: 24 * time.Hour,
+		Tokens:                        newTokenOptions(),
 	}
 }
 
@@ -71,6 +72,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Longest validity of an issued admin kubeconfig; longer requests are cut to it.")
 	flags.DurationVar(&o.ViewerKubeconfigMaxExpiration, "shoot-viewer-kubeconfig-max-expiration", o.ViewerKubeconfigMaxExpiration,
 		"Longest validity of an issued viewer kubeconfig; longer requests are cut to it.")
+	o.Tokens.addFlags(flags)
 }
 
 // Validate checks the flags.
@@ -82,7 +84,7 @@ func (o *Options) Validate() error {
 	if !identityPattern.MatchString(o.ClusterIdentity) {
 		errs = append(errs, fmt.Errorf("--cluster-identity %q: letters, digits, - and _ are allowed, and it must begin and end with a letter or digit", o.ClusterIdentity))
 	}
-	return utilerrors.NewAggregate(errs)
+	return utilerrors.NewAggregate(append(errs, o.Tokens.validate()...))
 }
 
 // complete derives what was left open: all connections lead to the same kube-apiserver unless told otherwise.
@@ -122,7 +124,12 @@ func (o *Options) newServer() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of the garden's kube-apiserver: %w", err)
 	}
+	tokens, err := o.Tokens.issuer()
+	if err != nil {
+		return nil, err
+	}
 	return newServer(config, client, dependencies, serverSettings{
+		tokens:           tokens,
 		seeds:            authorizeSeeds(config),
 		clusterIdentity:  o.ClusterIdentity,
 		adminExpiration:  o.AdminKubeconfigMaxExpiration,

@@ -3,6 +3,8 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,7 @@ import (
 	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
 	"github.com/trellis-garden/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registry"
+	"github.com/trellis-garden/trellis/pkg/apiserver/workloadidentity"
 )
 
 // Server serves the garden's API.
@@ -32,6 +35,8 @@ type serverSettings struct {
 	seeds                             *seedAuthorization
 	clusterIdentity                   string
 	adminExpiration, viewerExpiration time.Duration
+	// tokens issues tokens of workload identities; nil when the server has no key for it.
+	tokens *workloadidentity.Issuer
 }
 
 // newServer builds the storage of all kinds, completes the dependencies of admission with it, and installs the API.
@@ -53,8 +58,12 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 	dependencies.Reader = stores
 	dependencies.Authorizer = config.Authorization.Authorizer
 	dependencies.SecretExists = secretExists(client)
+	dependencies.ConfigMapExists = configMapExists(client)
 
 	addKubeconfigs(served[corev1beta1.SchemeGroupVersion], stores, client, config, settings)
+	if err := addViews(served, stores, settings.tokens); err != nil {
+		return nil, err
+	}
 	if err := install(generic, served); err != nil {
 		return nil, err
 	}
@@ -74,14 +83,16 @@ func buildStorage(getter generic.RESTOptionsGetter, kinds []registry.Served) (ma
 
 // install serves every group version under /apis.
 func install(server *genericapiserver.GenericAPIServer, served map[schema.GroupVersion]map[string]rest.Storage) error {
-	var groups []*genericapiserver.APIGroupInfo
+	groups := map[string]*genericapiserver.APIGroupInfo{}
 	for version, storage := range served {
-		group := genericapiserver.NewDefaultAPIGroupInfo(version.Group, Scheme, ParameterCodec, Codecs)
-		group.NegotiatedSerializer = jsonOnly{group.NegotiatedSerializer}
-		group.VersionedResourcesStorageMap[version.Version] = storage
-		groups = append(groups, &group)
+		if groups[version.Group] == nil {
+			group := genericapiserver.NewDefaultAPIGroupInfo(version.Group, Scheme, ParameterCodec, Codecs)
+			group.NegotiatedSerializer = jsonOnly{group.NegotiatedSerializer}
+			groups[version.Group] = &group
+		}
+		groups[version.Group].VersionedResourcesStorageMap[version.Version] = storage
 	}
-	return server.InstallAPIGroups(groups...)
+	return server.InstallAPIGroups(slices.Collect(maps.Values(groups))...)
 }
 
 // addKubeconfigs serves shoots/adminkubeconfig and shoots/viewerkubeconfig.
@@ -106,6 +117,16 @@ func addKubeconfigs(core map[string]rest.Storage, stores registry.Stores, client
 func secretExists(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (bool, error) {
 	return func(ctx context.Context, namespace, name string) (bool, error) {
 		_, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+func configMapExists(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (bool, error) {
+	return func(ctx context.Context, namespace, name string) (bool, error) {
+		_, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
