@@ -16,6 +16,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/cert"
 )
 
 // What validators of several kinds share. Every error names the field and says what would be right.
@@ -139,6 +140,81 @@ func validateNotNegative(quantity resource.Quantity, path *field.Path) field.Err
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, quantity.String(), "must not be negative")}
+}
+
+// validateCount refuses a list with more items than anybody needs, so that the time that validation takes stays bounded.
+func validateCount(count, most int, path *field.Path) field.ErrorList {
+	if count <= most {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(path, count, most)}
+}
+
+// validateOptionalSupported is validateSupported for a value that may be left out.
+func validateOptionalSupported[T ~string](value *T, supported []T, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return validateSupported(*value, supported, path)
+}
+
+func validateOptionalQuantity(quantity *resource.Quantity, path *field.Path) field.ErrorList {
+	if quantity == nil {
+		return nil
+	}
+	return validateNotNegative(*quantity, path)
+}
+
+// validateResourceList accepts amounts of the given resources only; of any when none are given.
+func validateResourceList(list corev1.ResourceList, allowed []corev1.ResourceName, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sortedKeys(list) {
+		if len(allowed) > 0 {
+			errs = append(errs, validateSupported(name, allowed, path.Key(string(name)))...)
+		}
+		errs = append(errs, validateNotNegative(list[name], path.Key(string(name)))...)
+	}
+	return errs
+}
+
+// validateNames accepts names that are not empty, each once.
+func validateNames(names []string, path *field.Path, what string) field.ErrorList {
+	errs := validateUniqueStrings(names, path)
+	for i, name := range names {
+		errs = append(errs, validateRequired(name, path.Index(i), what)...)
+	}
+	return errs
+}
+
+// validateTaintKeys accepts keys of taints, each once.
+func validateTaintKeys(keys []string, path *field.Path) field.ErrorList {
+	errs := validateUniqueStrings(keys, path)
+	for i, key := range keys {
+		errs = append(errs, metav1validation.ValidateLabelName(key, path.Index(i))...)
+	}
+	return errs
+}
+
+// validateCertificates accepts certificates in PEM, at least one.
+func validateCertificates(bundle *string, path *field.Path) field.ErrorList {
+	if bundle == nil {
+		return nil
+	}
+	if _, err := cert.ParseCertsPEM([]byte(*bundle)); err != nil {
+		return field.ErrorList{field.Invalid(path, "", "must be certificates in PEM: "+err.Error())}
+	}
+	return nil
+}
+
+// validateShootRef accepts a reference to a self-hosted shoot.
+func validateShootRef(ref *corev1.ObjectReference, path *field.Path) field.ErrorList {
+	if ref == nil {
+		return nil
+	}
+	errs := validateSupported(ref.APIVersion, []string{SchemeGroupVersion.String()}, path.Child("apiVersion"))
+	errs = append(errs, validateSupported(ref.Kind, []string{"Shoot"}, path.Child("kind"))...)
+	errs = append(errs, validateRequired(ref.Name, path.Child("name"), "name the Shoot")...)
+	return append(errs, validateRequired(ref.Namespace, path.Child("namespace"), "name the namespace of the Shoot")...)
 }
 
 // sortedKeys returns the keys of a map in an order that stays, so that errors come in the same order each time.
