@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
 
@@ -80,6 +82,12 @@ func (s *seedRestriction) notOf(ctx context.Context, seed string, object runtime
 		return unlessOneOf("spec.seedRef.name", seed, ptr.Deref(object.Spec.SeedRef, corev1.ObjectReference{}).Name), nil
 	case *corev1beta1.Shoot:
 		return unlessOneOf("spec.seedName", seed, ptr.Deref(object.Spec.SeedName, ""), ptr.Deref(object.Status.SeedName, "")), nil
+	case *operationsv1alpha1.Bastion:
+		return unlessOneOf("spec.seedName", seed, ptr.Deref(object.Spec.SeedName, "")), nil
+	case *seedmanagementv1alpha1.Gardenlet:
+		return unlessOneOf("metadata.name", seed, object.Name), nil
+	case *seedmanagementv1alpha1.ManagedSeed:
+		return s.notOfShoot(ctx, seed, a.GetNamespace(), ptr.Deref(object.Spec.Shoot, seedmanagementv1alpha1.Shoot{}).Name)
 	case *corev1beta1.ShootState:
 		return s.notOfShoot(ctx, seed, a.GetNamespace(), object.Name)
 	case *corev1beta1.InternalSecret:
@@ -111,7 +119,10 @@ func unlessOneOf(path, seed string, found ...string) string {
 }
 
 // madeByOthers are created and deleted by others.
-var madeByOthers = sets.New(corev1beta1.Resource("shoots"), corev1beta1.Resource("controllerinstallations"))
+var madeByOthers = sets.New(
+	corev1beta1.Resource("shoots"), corev1beta1.Resource("controllerinstallations"), operationsv1alpha1.Resource("bastions"),
+	seedmanagementv1alpha1.Resource("managedseeds"), seedmanagementv1alpha1.Resource("gardenlets"),
+)
 
 // changesForeign returns what others decide about and the write changes; empty when there is nothing.
 func changesForeign(a admission.Attributes) string {
@@ -121,24 +132,44 @@ func changesForeign(a admission.Attributes) string {
 		}
 		return ""
 	}
-	const message = "is not changed by seeds: only status, labels, annotations and finalizers are"
-	switch old := a.GetOldObject().(type) {
-	case *corev1beta1.Shoot:
-		if object, ok := a.GetObject().(*corev1beta1.Shoot); !ok || !apiequality.Semantic.DeepEqual(object.Spec, old.Spec) {
-			return "spec " + message
+	object, old := a.GetObject(), a.GetOldObject()
+	if before, found := decidedByOthers(old); found {
+		if after, _ := decidedByOthers(object); !apiequality.Semantic.DeepEqual(before, after) {
+			return "spec is not changed by seeds: only status, labels, annotations and finalizers are"
 		}
-	case *corev1beta1.ControllerInstallation:
-		if object, ok := a.GetObject().(*corev1beta1.ControllerInstallation); !ok || !apiequality.Semantic.DeepEqual(object.Spec, old.Spec) {
-			return "spec " + message
-		}
-	case *corev1beta1.BackupBucket:
-		if object, ok := a.GetObject().(*corev1beta1.BackupBucket); !ok || !ptr.Equal(object.Spec.SeedName, old.Spec.SeedName) {
-			return "spec.seedName is not changed by seeds"
-		}
-	case *corev1beta1.BackupEntry:
-		if object, ok := a.GetObject().(*corev1beta1.BackupEntry); !ok || !ptr.Equal(object.Spec.SeedName, old.Spec.SeedName) {
+	}
+	if before, found := seedNameOf(old); found {
+		if after, _ := seedNameOf(object); before != after {
 			return "spec.seedName is not changed by seeds"
 		}
 	}
 	return ""
+}
+
+// decidedByOthers returns the specification of kinds whose specification others decide about.
+func decidedByOthers(object runtime.Object) (spec any, found bool) {
+	switch object := object.(type) {
+	case *corev1beta1.Shoot:
+		return object.Spec, true
+	case *corev1beta1.ControllerInstallation:
+		return object.Spec, true
+	case *operationsv1alpha1.Bastion:
+		return object.Spec, true
+	case *seedmanagementv1alpha1.ManagedSeed:
+		return object.Spec, true
+	case *seedmanagementv1alpha1.Gardenlet:
+		return object.Spec, true
+	}
+	return nil, false
+}
+
+// seedNameOf returns the seed of what a seed makes itself.
+func seedNameOf(object runtime.Object) (name string, found bool) {
+	switch object := object.(type) {
+	case *corev1beta1.BackupBucket:
+		return ptr.Deref(object.Spec.SeedName, ""), true
+	case *corev1beta1.BackupEntry:
+		return ptr.Deref(object.Spec.SeedName, ""), true
+	}
+	return "", false
 }

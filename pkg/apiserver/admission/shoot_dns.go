@@ -120,6 +120,9 @@ func (s *shootDNS) validateDomain(ctx context.Context, shoot *corev1beta1.Shoot)
 	if err != nil || project == nil {
 		return nil, err
 	}
+	if generated, err := s.isGenerated(ctx, shoot, project.Name); err != nil || generated {
+		return nil, err
+	}
 	seeds, err := list[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", fields.Everything())
 	if err != nil {
 		return nil, err
@@ -132,6 +135,22 @@ func (s *shootDNS) validateDomain(ctx context.Context, shoot *corev1beta1.Shoot)
 		return nil, err
 	}
 	return validateDomainIsFree(shoot, shoots, seeds), nil
+}
+
+// isGenerated recognises the domain that a shoot has from its seed, without looking at anything else.
+func (s *shootDNS) isGenerated(ctx context.Context, shoot *corev1beta1.Shoot, project string) (bool, error) {
+	if shoot.Spec.SeedName == nil {
+		return false, nil
+	}
+	seed, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *shoot.Spec.SeedName)
+	if err != nil {
+		if isMissing(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	above := defaultDomainAbove(domainOf(shoot), []*corev1beta1.Seed{seed})
+	return above != "" && domainOf(shoot) == generatedDomain(shoot.Name, project, above), nil
 }
 
 var domainPath = field.NewPath("spec", "dns", "domain")

@@ -152,23 +152,18 @@ func (s *shootQuotaValidator) excess(ctx context.Context, shoot, old *corev1beta
 
 // quotasOf reads the quotas of the binding that a shoot uses. Quotas that are not there any more limit nothing.
 func quotasOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) ([]*corev1beta1.Quota, error) {
-	inNamespace, err := bindings(ctx, reader, shoot.Namespace)
-	if err != nil {
+	binding, err := bindingOf(ctx, reader, shoot)
+	if err != nil || binding == nil {
 		return nil, err
 	}
 	var quotas []*corev1beta1.Quota
-	for _, binding := range inNamespace {
-		if !binding.isOf(shoot) {
-			continue
+	for _, to := range binding.quotas {
+		quota, err := get[*corev1beta1.Quota](ctx, reader, corev1beta1.Resource("quotas"), to.Namespace, to.Name)
+		if err != nil && !isMissing(err) {
+			return nil, err
 		}
-		for _, to := range binding.quotas {
-			quota, err := get[*corev1beta1.Quota](ctx, reader, corev1beta1.Resource("quotas"), to.Namespace, to.Name)
-			if err != nil && !isMissing(err) {
-				return nil, err
-			}
-			if err == nil {
-				quotas = append(quotas, quota)
-			}
+		if err == nil {
+			quotas = append(quotas, quota)
 		}
 	}
 	return quotas, nil

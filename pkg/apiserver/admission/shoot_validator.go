@@ -178,16 +178,11 @@ func credentialsBindingType(binding *securityv1alpha1.CredentialsBinding) string
 
 // boundCredentials returns what the binding of a shoot refers to; an empty reference when there is no such binding.
 func (s *shootValidator) boundCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (corev1.ObjectReference, error) {
-	inNamespace, err := bindings(ctx, s.Reader, shoot.Namespace)
-	if err != nil {
+	binding, err := bindingOf(ctx, s.Reader, shoot)
+	if err != nil || binding == nil {
 		return corev1.ObjectReference{}, err
 	}
-	for _, binding := range inNamespace {
-		if binding.isOf(shoot) {
-			return binding.credentials, nil
-		}
-	}
-	return corev1.ObjectReference{}, nil
+	return binding.credentials, nil
 }
 
 // checkCredentialsReader makes sure that who changes the credentials of a shoot may read those before and those after: with

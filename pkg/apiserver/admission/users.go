@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,49 +129,6 @@ func (r *referenceManager) shoots(ctx context.Context, namespace string, selecto
 	return names("shoot", slices.DeleteFunc(shoots, func(shoot *corev1beta1.Shoot) bool { return !uses(shoot) })), err
 }
 
-// binding is what SecretBindings and CredentialsBindings have in common.
-type binding struct {
-	kind        string
-	object      metav1.Object
-	credentials corev1.ObjectReference
-	quotas      []corev1.ObjectReference
-}
-
-// isOf tells whether the binding is the one that a shoot of its namespace uses.
-func (b binding) isOf(shoot *corev1beta1.Shoot) bool {
-	name := shoot.Spec.CredentialsBindingName
-	if b.kind == kindSecretBinding {
-		name = shoot.Spec.SecretBindingName
-	}
-	return shoot.Namespace == b.object.GetNamespace() && ptr.Deref(name, "") == b.object.GetName()
-}
-
-const (
-	kindSecretBinding      = "secretbinding"
-	kindCredentialsBinding = "credentialsbinding"
-)
-
-// bindings returns the bindings of a namespace, or of all.
-func bindings(ctx context.Context, reader Reader, namespace string) ([]binding, error) {
-	secretBindings, err := list[*corev1beta1.SecretBinding](ctx, reader, corev1beta1.Resource("secretbindings"), namespace, fields.Everything())
-	if err != nil {
-		return nil, err
-	}
-	credentialsBindings, err := list[*securityv1alpha1.CredentialsBinding](ctx, reader, securityv1alpha1.Resource("credentialsbindings"), namespace, fields.Everything())
-	if err != nil {
-		return nil, err
-	}
-	var found []binding
-	for _, b := range secretBindings {
-		secret := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}
-		found = append(found, binding{kindSecretBinding, b, secret, b.Quotas})
-	}
-	for _, b := range credentialsBindings {
-		found = append(found, binding{kindCredentialsBinding, b, b.CredentialsRef, b.Quotas})
-	}
-	return found, nil
-}
-
 // bindingsWith finds the bindings that refer to the object.
 func (r *referenceManager) bindingsWith(refers func(binding, metav1.Object) bool) usersOf {
 	return func(ctx context.Context, object metav1.Object) ([]string, error) {
@@ -188,16 +144,6 @@ func (r *referenceManager) bindingsWith(refers func(binding, metav1.Object) bool
 		}
 		return users, nil
 	}
-}
-
-func bindsQuota(b binding, quota metav1.Object) bool {
-	return slices.ContainsFunc(b.quotas, func(to corev1.ObjectReference) bool {
-		return to.Namespace == quota.GetNamespace() && to.Name == quota.GetName()
-	})
-}
-
-func bindsIdentity(b binding, identity metav1.Object) bool {
-	return b.credentials.Kind == "WorkloadIdentity" && b.credentials.Namespace == identity.GetNamespace() && b.credentials.Name == identity.GetName()
 }
 
 func (r *referenceManager) registrations(ctx context.Context) ([]*corev1beta1.ControllerRegistration, error) {
