@@ -105,6 +105,14 @@ func TestMatrix(t *testing.T) {
 		{"coordination.k8s.io/leases gardener-system-seed-lease/one", "coordination.k8s.io/leases gardener-system-seed-lease/two", "get list watch create update patch delete", "", ""},
 		{"coordination.k8s.io/leases seed-one/leader", "coordination.k8s.io/leases seed-two/leader", "get list watch create update patch delete", "get list watch create update patch delete", ""},
 		{"certificates.k8s.io/certificatesigningrequests /csr-one", "certificates.k8s.io/certificatesigningrequests /csr-two", "get list watch create", "", ""},
+		{"operations.gardener.cloud/bastions garden-one/bastion", "operations.gardener.cloud/bastions garden-two/bastion", "get list watch update patch", "get list watch", ""},
+		{"operations.gardener.cloud/bastions/status garden-one/bastion", "operations.gardener.cloud/bastions/status garden-two/bastion", "get update patch", "", ""},
+		{"seedmanagement.gardener.cloud/managedseeds garden-one/managed-one", "seedmanagement.gardener.cloud/managedseeds garden-two/managed-two", "get list watch update patch", "", ""},
+		{"seedmanagement.gardener.cloud/managedseeds/status garden-one/managed-one", "seedmanagement.gardener.cloud/managedseeds/status garden-two/managed-two", "get update patch", "", ""},
+		// The Seed that a shoot has become.
+		{"garden/seeds /managed-one", "garden/seeds /managed-two", "get list watch", "get list watch", ""},
+		{"garden/seeds/status /managed-one", "garden/seeds/status /managed-two", "", "", ""},
+		{"seedmanagement.gardener.cloud/gardenlets garden/one", "seedmanagement.gardener.cloud/gardenlets garden/two", "get list watch update patch", "", ""},
 		{"rbac.authorization.k8s.io/clusterroles /x", "rbac.authorization.k8s.io/rolebindings garden-one/x", "", "", ""},
 		{"core/pods garden-one/x", "apiregistration.k8s.io/apiservices /x", "", "", ""},
 	} {
@@ -162,7 +170,7 @@ func TestCollections(t *testing.T) {
 		{"list core/secrets garden-one/", "", false},
 		{"list core/secrets seed-one/", "", true},
 		{"list garden/internalsecrets garden-one/", "", false},
-		{"list seedmanagement.gardener.cloud/managedseeds garden/", "", true},
+		{"list seedmanagement.gardener.cloud/managedseeds garden/", "", false},
 		{"list seedmanagement.gardener.cloud/managedseeds", "", false},
 		{"create garden/shoots garden-one/", "", false},
 		{"create garden/seeds", "", true},

@@ -13,7 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // federationExtension is the type of the extension that makes a shoot without workers a fleet: the other shoots of its
@@ -92,6 +94,9 @@ func shootEdges(object *corev1beta1.Shoot) []Edge {
 	if spec.DNS != nil {
 		for _, provider := range spec.DNS.Providers {
 			b.from(kindSecret, in, ptr.Deref(provider.SecretName, ""))
+			if reference := provider.CredentialsRef; reference != nil {
+				b.reference(reference.Kind, in, reference.Name)
+			}
 		}
 	}
 	if spec.Kubernetes.KubeAPIServer != nil {
@@ -217,6 +222,20 @@ func controllerInstallationEdges(object *corev1beta1.ControllerInstallation) []E
 		b.object(&reference)
 	}
 	return b.edges
+}
+
+func bastionEdges(object *operationsv1alpha1.Bastion) []Edge {
+	return edgesTo(vertexOf(kindBastion, object)).agents(object.Spec.SeedName).edges
+}
+
+// managedSeedEdges: the seed that hosts the shoot sees that it is to become a seed, and the Seed that it has become.
+func managedSeedEdges(object *seedmanagementv1alpha1.ManagedSeed) []Edge {
+	if object.Spec.Shoot == nil {
+		return nil
+	}
+	self := vertexOf(kindManagedSeed, object)
+	b := edgesTo(self).from(kindSeed, "", object.Name)
+	return append(b.edges, Edge{From: self, To: Vertex{kindShoot, object.Namespace, object.Spec.Shoot.Name}})
 }
 
 // certificateSigningRequestEdges: a gardenlet sees its own requests.

@@ -12,7 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 func meta(namespace, name string) metav1.ObjectMeta {
@@ -95,6 +97,10 @@ func add(g *Graph, seed, namespace string, shoots ...*corev1beta1.Shoot) {
 		SeedRef: &corev1.ObjectReference{Name: seed}, RegistrationRef: corev1.ObjectReference{Name: "registration-" + seed}, DeploymentRef: &corev1.ObjectReference{Name: "deployment-" + seed},
 	}
 	g.Set(vertexOf(kindControllerInstallation, installation), controllerInstallationEdges(installation))
+	managed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta(namespace, "managed-"+seed), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "s"}}}
+	g.Set(vertexOf(kindManagedSeed, managed), managedSeedEdges(managed))
+	bastion := &operationsv1alpha1.Bastion{ObjectMeta: meta(namespace, "bastion"), Spec: operationsv1alpha1.BastionSpec{SeedName: &seed}}
+	g.Set(vertexOf(kindBastion, bastion), bastionEdges(bastion))
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "csr-"+seed)}
 	request.Spec.Username = corev1beta1.SeedUserNamePrefix + seed
 	g.Set(vertexOf(kindCertificateSigningRequest, request), certificateSigningRequestEdges(request))
@@ -113,7 +119,7 @@ func TestEdges(t *testing.T) {
 		{kindBackupBucket, "", "bucket-one"}, {kindBackupBucket, "", "foreign-bucket-one"}, {kindBackupBucket, "", "uid-y"},
 		{kindBackupEntry, "garden-one", "entry-one"}, {kindBackupEntry, "garden-one", "shoot--p--s--uid-x"},
 		{kindControllerInstallation, "", "installation-one"}, {kindControllerRegistration, "", "registration-one"}, {kindControllerDeployment, "", "deployment-one"},
-		{kindCertificateSigningRequest, "", "csr-one"},
+		{kindCertificateSigningRequest, "", "csr-one"}, {kindBastion, "garden-one", "bastion"}, {kindManagedSeed, "garden-one", "managed-one"}, {kindSeed, "", "managed-one"},
 	} {
 		if !g.Reaches(v, "one") {
 			t.Errorf("%v does not belong to the seed", v)

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // Storage is where the objects of one kind are listed and watched: a store of this process.
@@ -48,15 +51,17 @@ var sources = map[schema.GroupResource]struct {
 	kind  Kind
 	edges func(any) ([]Edge, error)
 }{
-	core("shoots"):                  {kindShoot, statedBy(shootEdges)},
-	core("seeds"):                   {kindSeed, statedBy(seedEdges)},
-	core("projects"):                {kindProject, statedBy(projectEdges)},
-	core("namespacedcloudprofiles"): {kindNamespacedCloudProfile, statedBy(namespacedCloudProfileEdges)},
-	core("secretbindings"):          {kindSecretBinding, statedBy(secretBindingEdges)},
-	core("backupbuckets"):           {kindBackupBucket, statedBy(backupBucketEdges)},
-	core("backupentries"):           {kindBackupEntry, statedBy(backupEntryEdges)},
-	core("controllerinstallations"): {kindControllerInstallation, statedBy(controllerInstallationEdges)},
-	security("credentialsbindings"): {kindCredentialsBinding, statedBy(credentialsBindingEdges)},
+	core("shoots"):                                  {kindShoot, statedBy(shootEdges)},
+	core("seeds"):                                   {kindSeed, statedBy(seedEdges)},
+	core("projects"):                                {kindProject, statedBy(projectEdges)},
+	core("namespacedcloudprofiles"):                 {kindNamespacedCloudProfile, statedBy(namespacedCloudProfileEdges)},
+	core("secretbindings"):                          {kindSecretBinding, statedBy(secretBindingEdges)},
+	core("backupbuckets"):                           {kindBackupBucket, statedBy(backupBucketEdges)},
+	core("backupentries"):                           {kindBackupEntry, statedBy(backupEntryEdges)},
+	core("controllerinstallations"):                 {kindControllerInstallation, statedBy(controllerInstallationEdges)},
+	security("credentialsbindings"):                 {kindCredentialsBinding, statedBy(credentialsBindingEdges)},
+	operationsv1alpha1.Resource("bastions"):         {kindBastion, statedBy(bastionEdges)},
+	seedmanagementv1alpha1.Resource("managedseeds"): {kindManagedSeed, statedBy(managedSeedEdges)},
 }
 
 // Feeds keep a graph up to date.

@@ -11,16 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
-const (
-	// leaseNamespace holds the Leases of all seeds, each with the name of its seed.
-	leaseNamespace = "gardener-system-seed-lease"
-	// seedManagementGroup and operationsGroup are the groups of ManagedSeeds and Gardenlets, and of Bastions.
-	seedManagementGroup = "seedmanagement.gardener.cloud"
-	operationsGroup     = "operations.gardener.cloud"
-)
+// leaseNamespace holds the Leases of all seeds, each with the name of its seed.
+const leaseNamespace = "gardener-system-seed-lease"
 
 // verbs are what may be done.
 type verbs []string
@@ -85,7 +82,7 @@ func inGraph(kind Kind) relation {
 
 // readInGraph: the object leads to the seed, and is somebody else's.
 func readInGraph(kind Kind) relation {
-	return func(q question) bool { return q.reads() && q.reaches(kind, q.namespace, q.name) }
+	return func(q question) bool { return q.reads() && q.subresource == "" && q.reaches(kind, q.namespace, q.name) }
 }
 
 // ofShoot: the object is called <shoot>.<suffix>, and the shoot is on the seed.
@@ -122,9 +119,6 @@ func shootNamespace(q question) bool { return q.reaches(kindNamespace, "", q.nam
 func fleetNamespace(q question) bool {
 	return (q.reads() || q.subresource != "") && q.subresource != "status" && q.reaches(kindFleetNamespace, "", q.namespace)
 }
-
-// readGarden: the object lies in the namespace of the operators' project.
-func readGarden(q question) bool { return q.reads() && q.namespace == corev1beta1.GardenNamespace }
 
 // eventNamespace: where events are about objects of the seed. Those of objects without a namespace are in "default".
 func eventNamespace(q question) bool {
@@ -177,15 +171,15 @@ var rules = map[schema.GroupResource]rule{
 	security("workloadidentities"): {
 		access: access{read, read}, subresources: map[string]access{"token": {create, create}}, belongs: []relation{inGraph(kindWorkloadIdentity)},
 	},
-	{Group: operationsGroup, Resource: "bastions"}: {
+	operationsv1alpha1.Resource("bastions"): {
 		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
 		selectors: []string{"spec.seedName"}, belongs: []relation{inGraph(kindBastion)},
 	},
-	{Group: seedManagementGroup, Resource: "managedseeds"}: {
+	seedmanagementv1alpha1.Resource("managedseeds"): {
 		access: access{gardenlet: hold}, subresources: map[string]access{"status": {gardenlet: change}},
-		belongs: []relation{inGraph(kindManagedSeed), readGarden},
+		belongs: []relation{inGraph(kindManagedSeed)},
 	},
-	{Group: seedManagementGroup, Resource: "gardenlets"}: {
+	seedmanagementv1alpha1.Resource("gardenlets"): {
 		access: access{gardenlet: hold}, subresources: map[string]access{"status": {gardenlet: change}},
 		belongs: []relation{likeSeed(corev1beta1.GardenNamespace)},
 	},
