@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/controllermanager/binding"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/certificate"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/cloudprofile"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/controllerinstallation"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/event"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/inuse"
@@ -138,6 +139,7 @@ func ofGarden(options Options) []part {
 		&project.Reconciler{},
 		&project.StaleReconciler{Options: options.StaleProjects},
 		&project.ActivityReconciler{},
+		&cloudprofile.Reconciler{},
 		&namespacedcloudprofile.Reconciler{},
 		binding.SecretBindings(),
 		binding.CredentialsBindings(),
