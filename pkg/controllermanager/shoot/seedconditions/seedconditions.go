@@ -43,11 +43,31 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("shoot-seed-conditions").
 		For(&corev1beta1.Seed{}).
 		Watches(&seedmanagementv1alpha1.ManagedSeed{}, handler.EnqueueRequestsFromMapFunc(seedOf)).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.seedsOfShoot)).
 		Complete(r)
 }
 
 func seedOf(_ context.Context, managedSeed client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: managedSeed.GetName()}}}
+}
+
+// seedsOfShoot leads from a shoot to its managed seed: its gardenlet may have written the conditions without those of the seed.
+func (r *Reconciler) seedsOfShoot(ctx context.Context, shoot client.Object) []reconcile.Request {
+	if shoot.GetNamespace() != corev1beta1.GardenNamespace {
+		return nil
+	}
+	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
+	if err := r.Client.List(ctx, managedSeeds, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list managed seeds")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range managedSeeds.Items {
+		if reference := managedSeeds.Items[i].Spec.Shoot; reference != nil && reference.Name == shoot.GetName() {
+			requests = append(requests, seedOf(ctx, &managedSeeds.Items[i])...)
+		}
+	}
+	return requests
 }
 
 // Reconcile copies the conditions of one seed.
