@@ -77,9 +77,10 @@ func controllerInstallations() Served {
 			"spec.shootRef.name":        func(i installation) string { return refName(i.Spec.ShootRef) },
 			"spec.shootRef.namespace":   func(i installation) string { return refNamespace(i.Spec.ShootRef) },
 		},
-		Index:          "spec.seedRef.name",
-		Validate:       corev1beta1.ValidateControllerInstallation,
-		ValidateUpdate: corev1beta1.ValidateControllerInstallationUpdate,
+		Index:                "spec.seedRef.name",
+		Validate:             corev1beta1.ValidateControllerInstallation,
+		ValidateUpdate:       corev1beta1.ValidateControllerInstallationUpdate,
+		ValidateStatusUpdate: corev1beta1.ValidateControllerInstallationStatusUpdate,
 	}
 }
 
