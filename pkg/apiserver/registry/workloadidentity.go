@@ -24,7 +24,7 @@ func workloadIdentities() Served {
 		Columns: []Column[identity]{
 			{Name: "Sub", Description: "The subject of issued tokens.", Cell: func(w identity) any { return w.Status.Sub }},
 			{Name: "Type", Description: "The system that accepts the tokens.", Cell: func(w identity) any { return w.Spec.TargetSystem.Type }},
-			{Name: "Audiences", Description: "The audiences of issued tokens.", Wide: true, Cell: func(w identity) any { return strings.Join(w.Spec.Audiences, ", ") }},
+			{Name: "Audiences", Description: "The audiences of issued tokens.", Cell: func(w identity) any { return strings.Join(w.Spec.Audiences, ", ") }},
 		},
 		Validate:       securityv1alpha1.ValidateWorkloadIdentity,
 		ValidateUpdate: securityv1alpha1.ValidateWorkloadIdentityUpdate,
