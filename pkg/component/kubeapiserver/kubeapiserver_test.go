@@ -58,6 +58,29 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestAuthorizationWebhook(t *testing.T) {
+	values := Values{Image: "kube-apiserver:v1", ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true, AuthorizationWebhook: &AuthorizationWebhook{
+		Name: "seeds", Server: "https://garden-apiserver.garden.svc/seedauthorizer", User: "kube-apiserver", MatchConditions: []string{"true"},
+	}}
+	arguments := strings.Join(Arguments(values), " ")
+	if strings.Contains(arguments, "--authorization-mode") || !strings.Contains(arguments, "--authorization-config="+configMount+"/files/"+fileAuthorization) {
+		t.Errorf("arguments = %s", arguments)
+	}
+	files, err := configurationFiles(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := string(files[fileAuthorization])
+	rbac, webhook := strings.Index(config, "type: RBAC"), strings.Index(config, "type: Webhook")
+	if rbac < 0 || webhook < rbac || !strings.Contains(config, "failurePolicy: NoOpinion") || !strings.Contains(config, authorizationKubeconfig) || strings.Contains(config, "Node") {
+		t.Errorf("configuration = %s", config)
+	}
+	values.IsWorkerless = false
+	if node := Authorization(*values.AuthorizationWebhook, "x", true).Authorizers[0].Type; node != "Node" {
+		t.Errorf("with nodes, %s comes first", node)
+	}
+}
+
 func TestServiceIP(t *testing.T) {
 	for _, test := range []struct {
 		network string

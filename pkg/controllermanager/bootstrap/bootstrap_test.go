@@ -4,9 +4,11 @@ import (
 	"context"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -37,6 +39,36 @@ func TestEnsureCreatesAndCorrects(t *testing.T) {
 	}
 	if garden.Labels["mine"] != "yes" || garden.Labels[corev1beta1.ProjectName] != "garden" {
 		t.Errorf("labels of namespace garden = %v", garden.Labels)
+	}
+}
+
+func TestNoRoleReadsInternalSecrets(t *testing.T) {
+	for _, object := range Objects() {
+		role, ok := object.(*rbacv1.ClusterRole)
+		if !ok {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				if resource == "internalsecrets" || resource == "*" {
+					t.Errorf("%s may %v %s", role.Name, rule.Verbs, resource)
+				}
+			}
+		}
+	}
+}
+
+func TestPolicyIsBroughtUpToDate(t *testing.T) {
+	wanted := seedRestriction()
+	present := seedRestriction()
+	present.Spec.Validations[0].Expression = "true"
+	present.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"pods"}
+	if !bringTo(present, wanted) || present.Spec.Validations[0].Expression != wanted.Spec.Validations[0].Expression || len(present.Spec.MatchConstraints.ResourceRules[0].Resources) != 4 {
+		t.Errorf("an older policy was not corrected: %+v", present.Spec)
+	}
+	present.Spec.MatchConstraints.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+	if bringTo(present, wanted) {
+		t.Error("what the API server defaults is no difference")
 	}
 }
 

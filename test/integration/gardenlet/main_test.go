@@ -129,7 +129,7 @@ func startSeed(t *testing.T) {
 // configuration is gardenlet's.
 func configuration(t *testing.T) *config.Configuration {
 	t.Helper()
-	kubeconfig, err := env.Kubeconfig("gardenlet-admin", "system:masters")
+	kubeconfig, err := env.Kubeconfig(gardencorev1beta1.SeedUserNamePrefix+"local", gardencorev1beta1.SeedsGroup)
 	if err != nil {
 		t.Fatal(err)
 	}
