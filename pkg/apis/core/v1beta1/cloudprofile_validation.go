@@ -18,7 +18,7 @@ const (
 	// reservedCapabilityPrefix begins names of capabilities that are not for profiles to define.
 	reservedCapabilityPrefix = "gardener"
 	// maxConstraintLength is the most characters of a version constraint; parsing takes long for longer ones.
-	maxConstraintLength = 256
+	maxConstraintLength = 64
 )
 
 var (

@@ -104,6 +104,12 @@ func BenchmarkValidateHuge(b *testing.B) {
 	benchmarkHuge(b, "CloudProfile/constraint", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
 		p.Spec.MachineImages[0].Versions[0].KubeletVersionConstraint = ptr.To(strings.Repeat(">1,", size/3))
 	})
+	benchmarkHuge(b, "CloudProfile/constraints", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
+		for i := range size / 120 {
+			version := MachineImageVersion{Version: fmt.Sprintf("1.%d.0", i), KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintLength/3-1) + ">1")}
+			p.Spec.MachineImages[i%2].Versions = append(p.Spec.MachineImages[i%2].Versions, version)
+		}
+	})
 	benchmarkHuge(b, "Seed/zones", aSeed, ValidateSeed, func(s *Seed) {
 		s.Spec.Provider.Zones = names(10)[:size/20]
 		zones := make([]SeedSettingLoadBalancerServicesZones, size/40)

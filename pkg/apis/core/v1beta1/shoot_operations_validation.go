@@ -78,6 +78,11 @@ func validateOperations(shoot, old *Shoot) field.ErrorList {
 	return errs
 }
 
+// OperationProblem tells why an operation, as the annotation GardenerOperation names it, cannot be asked of a Shoot now; nothing when it can.
+func OperationProblem(shoot *Shoot, operation string) string {
+	return operationsValidator{shoot: shoot, atOnce: true}.problem(operation)
+}
+
 // operationsValidator checks the operations of one annotation.
 type operationsValidator struct {
 	shoot *Shoot
