@@ -198,6 +198,7 @@ func TestOperate(t *testing.T) {
 		"asked for":                     {"Succeeded", map[string]string{operation: "maintain"}, map[string]string{operation: "reconcile"}},
 		"beside another operation":      {"Succeeded", map[string]string{operation: "rotate-ca-start;maintain"}, map[string]string{operation: "rotate-ca-start;reconcile"}},
 		"put off":                       {"Succeeded", map[string]string{putOff: "rotate-ca-start; rotate-ssh-keypair"}, map[string]string{operation: "rotate-ca-start;rotate-ssh-keypair"}},
+		"put off, and not possible now": {"Succeeded", map[string]string{putOff: "rotate-ca-complete;reconcile"}, map[string]string{operation: "reconcile"}},
 		"failed":                        {"Failed", map[string]string{operation: "maintain"}, map[string]string{}},
 		"failed while confined":         {"Failed", map[string]string{again: "true"}, map[string]string{operation: "retry"}},
 		"a failed shoot keeps put-offs": {"Failed", map[string]string{putOff: "rotate-ca-start"}, map[string]string{putOff: "rotate-ca-start"}},
@@ -205,7 +206,7 @@ func TestOperate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
-			shoot.Status.LastOperation = &corev1beta1.LastOperation{State: test.state}
+			shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: test.state}
 			Operate(shoot)
 			for key := range map[string]bool{operation: true, putOff: true, again: true} {
 				if got := shoot.Annotations[key]; got != test.want[key] {

@@ -42,8 +42,8 @@ func dropRequest(shoot *corev1beta1.Shoot) {
 }
 
 // Operate asks for what a maintenance does beside updates: the operations that were put off to the window, else a
-// reconciliation; a retry for a shoot that failed while its changes were confined to the window. It returns what it asked
-// for if that is worth telling.
+// reconciliation; a retry for a shoot that failed while its changes were confined to the window. What the API would refuse by
+// now is skipped. It returns what it asked for if that is worth telling.
 func Operate(shoot *corev1beta1.Shoot) []string {
 	dropRequest(shoot)
 	last := shoot.Status.LastOperation
@@ -61,6 +61,10 @@ func Operate(shoot *corev1beta1.Shoot) []string {
 	}
 	var told []string
 	for _, operation := range putOff {
+		if problem := corev1beta1.OperationProblem(shoot, operation); problem != "" {
+			told = append(told, fmt.Sprintf("Operation %q skipped: it %s", operation, problem))
+			continue
+		}
 		add(shoot, operation)
 		told = append(told, fmt.Sprintf("Operation %q started", operation))
 	}
