@@ -16,7 +16,11 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-const digestPrefix = "sha256:"
+const (
+	digestPrefix = "sha256:"
+	// maxQuotationErrors is how many mistakes in values are told at once.
+	maxQuotationErrors = 20
+)
 
 var (
 	resourceName = regexp.MustCompile(`^[a-zA-Z0-9]+$`)
@@ -149,29 +153,37 @@ func validateValues(raw []byte, resources []v1beta1.NamedResourceReference, path
 		known[resource.Name] = true
 	}
 	var errs field.ErrorList
-	eachString(values, path, func(text string, at *field.Path) { errs = append(errs, validateQuotations(text, known, at)...) })
+	eachString(values, path, func(text string, at *field.Path) bool {
+		errs = append(errs, validateQuotations(text, known, at)...)
+		return len(errs) < maxQuotationErrors
+	})
 	return errs
 }
 
-// eachString visits all strings of a JSON value with their paths, in an order that stays.
-func eachString(value any, path *field.Path, visit func(string, *field.Path)) {
+// eachString visits the strings of a JSON value with their paths, in an order that stays, until told to stop.
+func eachString(value any, path *field.Path, visit func(string, *field.Path) bool) bool {
 	switch v := value.(type) {
 	case string:
-		visit(v, path)
+		return visit(v, path)
 	case []any:
 		for i, item := range v {
-			eachString(item, path.Index(i), visit)
+			if !eachString(item, path.Index(i), visit) {
+				return false
+			}
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			eachString(v[key], path.Child(key), visit)
+			if !eachString(v[key], path.Child(key), visit) {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 func validateQuotations(text string, known map[string]bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, found := range template.FindAllString(text, -1) {
+	for _, found := range template.FindAllString(text, maxQuotationErrors) {
 		match := quotation.FindStringSubmatch(found)
 		switch {
 		case match == nil:

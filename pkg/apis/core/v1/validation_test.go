@@ -55,6 +55,14 @@ func TestValidateControllerDeployment(t *testing.T) {
 	}
 }
 
+func TestMistakesInValuesAreToldTwentyAtATime(t *testing.T) {
+	deployment := aDeployment()
+	deployment.Helm.Values = values(strings.Repeat(`{"a":`, 1000) + `["{{"` + strings.Repeat(`,"{{"`, 100000) + `]` + strings.Repeat("}", 1000))
+	if errs := ValidateControllerDeployment(deployment); len(errs) != maxQuotationErrors {
+		t.Errorf("%d errors", len(errs))
+	}
+}
+
 func TestValidateOCIRepository(t *testing.T) {
 	for name, test := range map[string]struct {
 		repository OCIRepository

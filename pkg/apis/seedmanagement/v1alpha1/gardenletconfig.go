@@ -86,6 +86,9 @@ func validateConfiguration(raw *runtime.RawExtension, rules configRules, path *f
 
 func validateSeedTemplate(template *SeedTemplate, complete bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if tooLong := gardencorev1beta1.ValidateLengths(template); len(tooLong) > 0 {
+		return under(path, tooLong)
+	}
 	if template.Name != "" {
 		errs = append(errs, field.Forbidden(path.Child("metadata", "name"), "must not be set: the seed gets the name of this object"))
 	}
@@ -97,6 +100,14 @@ func validateSeedTemplate(template *SeedTemplate, complete bool, path *field.Pat
 		specErrs = specErrs.Filter(field.NewErrorTypeMatcher(field.ErrorTypeRequired))
 	}
 	return append(errs, specErrs...)
+}
+
+// under puts errors of an object below the path at which it lies.
+func under(path *field.Path, errs field.ErrorList) field.ErrorList {
+	for _, err := range errs {
+		err.Field = path.Child(err.Field).String()
+	}
+	return errs
 }
 
 func validateConnection(config *gardenletConfiguration, rules configRules, path *field.Path) field.ErrorList {

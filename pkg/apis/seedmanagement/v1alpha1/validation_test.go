@@ -50,6 +50,11 @@ func TestValidateManagedSeed(t *testing.T) {
 				seedConfig(c)["spec"] = map[string]any{"networks": map[string]any{"pods": "10.1.0.0/33", "services": "10.2.0.0/16"}}
 			})
 		}, "spec.gardenlet.config.seedConfig.spec.networks.pods", "CIDR"},
+		"seed with too many zones": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) {
+				seedConfig(c)["spec"] = map[string]any{"provider": map[string]any{"zones": make([]string, gardencorev1beta1.MaxItems+1)}}
+			})
+		}, "spec.gardenlet.config.seedConfig.spec.provider.zones", "Too many"},
 		"kubeconfig and bootstrap": {func(m *ManagedSeed) {
 			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { c["gardenClientConnection"] = map[string]any{"kubeconfig": "/k"} })
 		}, "spec.gardenlet.config.gardenClientConnection.kubeconfig", "BootstrapToken"},
@@ -215,5 +220,4 @@ func TestSeedTemplateOf(t *testing.T) {
 	if template, err := SeedTemplateOf(nil); err != nil || template != nil {
 		t.Errorf("template of nothing = %v, %v", template, err)
 	}
-	var _ gardencorev1beta1.SeedSpec = template.Spec
 }
