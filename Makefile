@@ -32,7 +32,7 @@ test: bin/kubernetes ## Run unit and integration tests
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e ./test/e2e
 
-bench: landscape ## Measure what matters (AREAS="up shoot federation fresh"), write docs/benchmarks.md
+bench: landscape ## Measure what matters (AREAS="up shoot federation garden fresh"), write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 
 generate: ## Write generated code and custom resource definitions anew

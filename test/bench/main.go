@@ -12,16 +12,23 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/trellis-garden/trellis/test/integration/environment"
 )
 
 // rounds is how often each figure is taken; the median counts.
 const rounds = 3
 
-var areas = []string{"up", "shoot", "federation", "fresh"}
+var (
+	areas = []string{"up", "shoot", "federation", "garden", "fresh"}
+	// usualAreas are measured when none is named.
+	usualAreas = []string{"up", "shoot", "federation", "garden"}
+)
 
 func main() {
+	environment.ServeProcess()
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "Usage: bench [AREA...]\n\nMeasures the areas up, shoot and federation, or those that are named, of %s,\nand writes %s.\n", strings.Join(areas, ", "), reportFile)
+		fmt.Fprintf(os.Stderr, "Usage: bench [AREA...]\n\nMeasures the areas %s, or those that are named, of %s,\nand writes %s.\n", strings.Join(usualAreas, ", "), strings.Join(areas, ", "), reportFile)
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -34,7 +41,7 @@ func main() {
 
 func run(ctx context.Context, chosen []string) (err error) {
 	if len(chosen) == 0 {
-		chosen = []string{"up", "shoot", "federation"}
+		chosen = usualAreas
 	}
 	for _, area := range chosen {
 		if !slices.Contains(areas, area) {
@@ -58,6 +65,9 @@ func run(ctx context.Context, chosen []string) (err error) {
 		}
 	}()
 	if err := measure("federation", func() ([]measurement, error) { return measureFederation(ctx) }); err != nil {
+		return err
+	}
+	if err := measure("garden", func() ([]measurement, error) { return measureGarden(ctx) }); err != nil {
 		return err
 	}
 	if slices.Contains(chosen, "up") || slices.Contains(chosen, "shoot") {

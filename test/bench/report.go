@@ -44,6 +44,14 @@ var targets = []target{
 	{"idle CPU of one shoot control plane", 6, 3, true},
 	{"federation decisions, 100 members, in process", 20000, 100000, false},
 	{"federation decisions through the API with all writes", 300, 2000, false},
+	{figureCreate, 100, 400, false},
+	{figureUpdate, 150, 600, false},
+	{figureListAll, 5, 2, true},
+	{figureListSelected, 50, 15, true},
+	{figureLatency50, 50, 10, true},
+	{figureLatency99, 500, 100, true},
+	{figureMemory, 1500, 500, true},
+	{figurePeak, 2500, 1000, true},
 }
 
 const (
