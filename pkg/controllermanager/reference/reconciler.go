@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("reference-protection").
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(isProject))).
-		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), changed).
+		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(referencesChanged())).
 		Watches(&corev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(namespacesOfSeed), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
@@ -50,6 +51,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 func isProject(object client.Object) bool {
 	return object.GetLabels()[corev1beta1.GardenRole] == corev1beta1.GardenRoleProject
+}
+
+// referencesChanged lets pass shoots that refer to other objects than before. Their generation does not tell: changes that are
+// confined to the maintenance window leave it as it is.
+func referencesChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1beta1.Shoot)
+		after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
+		return !ok || !isShoot || !ByShoot(before).Equal(ByShoot(after))
+	}}
 }
 
 func namespaceOf(_ context.Context, shoot client.Object) []reconcile.Request {
@@ -63,14 +74,8 @@ func namespacesOfSeed(_ context.Context, object client.Object) []reconcile.Reque
 		return nil
 	}
 	namespaces := sets.New(corev1beta1.GardenNamespace)
-	if seed.Spec.Backup != nil && seed.Spec.Backup.CredentialsRef != nil {
-		namespaces.Insert(seed.Spec.Backup.CredentialsRef.Namespace)
-	}
-	for _, domain := range seed.Spec.DNS.Defaults {
-		namespaces.Insert(domain.CredentialsRef.Namespace)
-	}
-	if seed.Spec.DNS.Internal != nil {
-		namespaces.Insert(seed.Spec.DNS.Internal.CredentialsRef.Namespace)
+	for _, reference := range credentialsOf(seed) {
+		namespaces.Insert(reference.Namespace)
 	}
 	var requests []reconcile.Request
 	for _, namespace := range sets.List(namespaces.Delete("")) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
@@ -120,5 +121,19 @@ func TestProtectionFollowsReferences(t *testing.T) {
 	}
 	if got := finalizers("used"); len(got) > 0 {
 		t.Errorf("finalizers without the shoot = %v, want none", got)
+	}
+}
+
+func TestOnlyOtherReferencesMatter(t *testing.T) {
+	before := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Resources: resources(ref("v1", "Secret", "a"))}}
+	same, other := before.DeepCopy(), before.DeepCopy()
+	same.Generation = 2
+	other.Spec.Resources[0].ResourceRef.Name = "b"
+	filter := referencesChanged()
+	if filter.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: same}) {
+		t.Error("a change of something else passes")
+	}
+	if !filter.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: other}) {
+		t.Error("another reference does not pass")
 	}
 }

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -59,23 +60,28 @@ func BySeed(seed *corev1beta1.Seed, namespace string) sets.Set[Object] {
 	if namespace == corev1beta1.GardenNamespace {
 		found = byResources(seed.Spec.Resources)
 	}
-	credentials := func(kind, in, name string) {
-		if in == namespace {
-			insert(found, kind, name)
+	for _, reference := range credentialsOf(seed) {
+		if reference.Namespace == namespace {
+			insert(found, reference.Kind, reference.Name)
 		}
 	}
+	return found
+}
+
+// credentialsOf returns the references of a seed to credentials, which may lie in any namespace.
+func credentialsOf(seed *corev1beta1.Seed) []corev1.ObjectReference {
+	var found []corev1.ObjectReference
 	if backup := seed.Spec.Backup; backup != nil && backup.CredentialsRef != nil {
-		credentials(backup.CredentialsRef.Kind, backup.CredentialsRef.Namespace, backup.CredentialsRef.Name)
+		found = append(found, *backup.CredentialsRef)
 	}
 	if provider := seed.Spec.DNS.Provider; provider != nil && provider.CredentialsRef != nil {
-		credentials(provider.CredentialsRef.Kind, provider.CredentialsRef.Namespace, provider.CredentialsRef.Name)
+		found = append(found, *provider.CredentialsRef)
 	}
-	domains := seed.Spec.DNS.Defaults
 	if seed.Spec.DNS.Internal != nil {
-		domains = append([]corev1beta1.SeedDNSProviderConfig{*seed.Spec.DNS.Internal}, domains...)
+		found = append(found, seed.Spec.DNS.Internal.CredentialsRef)
 	}
-	for _, domain := range domains {
-		credentials(domain.CredentialsRef.Kind, domain.CredentialsRef.Namespace, domain.CredentialsRef.Name)
+	for _, domain := range seed.Spec.DNS.Defaults {
+		found = append(found, domain.CredentialsRef)
 	}
 	return found
 }

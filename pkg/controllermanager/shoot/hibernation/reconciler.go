@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -50,9 +52,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("shoot-hibernation").
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(hasSchedules))).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(predicate.NewPredicateFuncs(hasSchedules), hibernationChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		Complete(r)
+}
+
+// hibernationChanged lets pass shoots whose schedules may have changed. Their generation does not tell: changes that are confined
+// to the maintenance window leave it as it is.
+func hibernationChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1beta1.Shoot)
+		after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
+		return !ok || !isShoot || !apiequality.Semantic.DeepEqual(before.Spec.Hibernation, after.Spec.Hibernation)
+	}}
 }
 
 func hasSchedules(object client.Object) bool {

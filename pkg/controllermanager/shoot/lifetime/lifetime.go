@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,8 +61,10 @@ func changed() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-				e.ObjectOld.GetAnnotations()[corev1beta1.ShootExpirationTimestamp] != e.ObjectNew.GetAnnotations()[corev1beta1.ShootExpirationTimestamp]
+			before, ok := e.ObjectOld.(*corev1beta1.Shoot)
+			after, isShoot := e.ObjectNew.(*corev1beta1.Shoot)
+			return !ok || !isShoot || before.Annotations[corev1beta1.ShootExpirationTimestamp] != after.Annotations[corev1beta1.ShootExpirationTimestamp] ||
+				!ptr.Equal(before.Spec.CredentialsBindingName, after.Spec.CredentialsBindingName) || !ptr.Equal(before.Spec.SecretBindingName, after.Spec.SecretBindingName)
 		},
 	}
 }
