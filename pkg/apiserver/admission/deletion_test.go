@@ -130,9 +130,9 @@ func TestIsGone(t *testing.T) {
 
 func TestActsForTheGarden(t *testing.T) {
 	for caller, want := range map[*user.DefaultInfo]bool{
-		{Name: "gardener.cloud:system:garden-controller-manager"}:   true,
-		{Name: "gardener.cloud:system:seed:local"}:                  true,
-		{Name: "renamed", Groups: []string{corev1beta1.SeedsGroup}}: true,
+		{Name: "gardener.cloud:system:garden-controller-manager"}:       true,
+		{Name: "gardener.cloud:system:seed:local"}:                      true,
+		{Name: "system:serviceaccount:seed-local:extension-federation"}: true,
 		{Name: "alice"}: false,
 		{Name: "system:serviceaccount:garden-demo:robot"}: false,
 	} {
