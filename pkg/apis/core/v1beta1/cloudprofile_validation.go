@@ -17,8 +17,9 @@ const (
 	capabilityArchitecture = "architecture"
 	// reservedCapabilityPrefix begins names of capabilities that are not for profiles to define.
 	reservedCapabilityPrefix = "gardener"
-	// maxConstraintLength is the most characters of a version constraint; parsing takes long for longer ones.
+	// maxConstraintLength and maxConstraintParts bound a version constraint; parsing takes long for longer ones.
 	maxConstraintLength = 64
+	maxConstraintParts  = 8
 )
 
 var (
@@ -189,6 +190,10 @@ func validateVersionConstraint(constraint *string, path *field.Path) field.Error
 	}
 	if len(*constraint) > maxConstraintLength {
 		return field.ErrorList{field.TooLong(path, *constraint, maxConstraintLength)}
+	}
+	separates := func(r rune) bool { return strings.ContainsRune(" ,|", r) }
+	if parts := len(strings.FieldsFunc(*constraint, separates)); parts > maxConstraintParts {
+		return field.ErrorList{field.Invalid(path, *constraint, fmt.Sprintf("must have at most %d versions and operators", maxConstraintParts))}
 	}
 	if _, err := semver.NewConstraint(*constraint); err != nil {
 		return field.ErrorList{field.Invalid(path, *constraint, `must be a constraint such as ">= 1.34"`)}

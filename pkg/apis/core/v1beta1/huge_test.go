@@ -65,7 +65,7 @@ func BenchmarkValidateHuge(b *testing.B) {
 		},
 		"zones of all workers": func(s *Shoot) {
 			worker := s.Spec.Provider.Workers[0]
-			worker.Zones = names(8)[:size/8/MaxWorkers]
+			worker.Zones = names(8)[:maxZones]
 			s.Spec.Provider.Workers = nil
 			for i := range MaxWorkers {
 				worker.Name = fmt.Sprint("w", i)
@@ -106,7 +106,7 @@ func BenchmarkValidateHuge(b *testing.B) {
 	})
 	benchmarkHuge(b, "CloudProfile/constraints", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
 		for i := range size / 120 {
-			version := MachineImageVersion{Version: fmt.Sprintf("1.%d.0", i), KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintLength/3-1) + ">1")}
+			version := MachineImageVersion{Version: fmt.Sprintf("1.%d.0", i), KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintParts-1) + ">1")}
 			p.Spec.MachineImages[i%2].Versions = append(p.Spec.MachineImages[i%2].Versions, version)
 		}
 	})

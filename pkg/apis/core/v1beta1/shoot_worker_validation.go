@@ -22,6 +22,8 @@ const (
 	maxKubeletSkew = 3
 	// MaxWorkers is the most worker pools of a shoot.
 	MaxWorkers = 200
+	// maxZones is the most zones of a pool; no region has nearly as many.
+	maxZones = 50
 	// maxVolumeSizeLength is more than the characters of any size that can be had.
 	maxVolumeSizeLength = 20
 	// minWorkerPriority is what the cluster-autoscaler's priority expander begins with.
@@ -95,6 +97,9 @@ func validateWorker(worker *Worker, controlPlaneVersion string, path *field.Path
 	errs = append(errs, validateUpdateStrategy(worker, path)...)
 	errs = append(errs, validateNodeMetadata(worker, path)...)
 	errs = append(errs, validateVolumes(worker, path)...)
+	if tooMany := validateCount(len(worker.Zones), maxZones, path.Child("zones")); len(tooMany) > 0 {
+		return append(errs, tooMany...)
+	}
 	errs = append(errs, validateNames(worker.Zones, path.Child("zones"), "name a zone of the region")...)
 	errs = append(errs, validateCertificates(worker.CABundle, path.Child("caBundle"))...)
 	errs = append(errs, validateSysctls(worker.Sysctls, path.Child("sysctls"))...)
