@@ -184,14 +184,17 @@ func newSeed(name, region string) *corev1beta1.Seed {
 // makeReady writes what a gardenlet would.
 func makeReady(t *testing.T, seed *corev1beta1.Seed) {
 	t.Helper()
-	seed.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now()}
-	seed.Status.Conditions = []corev1beta1.Condition{{
-		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "Ready", Message: "ready",
-		LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
-	}}
-	if err := env.Client.Status().Update(context.Background(), seed); err != nil {
-		t.Fatalf("status of seed %s: %v", seed.Name, err)
-	}
+	eventually(t, func() error {
+		if err := get(seed); err != nil { // garden-controller-manager writes conditions, too
+			return err
+		}
+		seed.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now()}
+		seed.Status.Conditions = []corev1beta1.Condition{{
+			Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "Ready", Message: "ready",
+			LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+		}}
+		return env.Client.Status().Update(context.Background(), seed)
+	})
 }
 
 func get(object client.Object) error {
