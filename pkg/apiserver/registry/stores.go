@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,13 +19,23 @@ import (
 // Stores holds the stores of all kinds. Other parts of the server read objects through it without a detour over HTTP.
 type Stores map[schema.GroupResource]*genericregistry.Store
 
-// Get returns one object. Namespace is empty for objects of the garden.
+// Get returns one object. Namespace is empty for objects of the garden. What the watch cache holds is answered from there,
+// without asking etcd, and may be milliseconds old; what it does not hold is asked of etcd, so that what somebody has just
+// created is found. The object is the caller's own.
 func (s Stores) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (runtime.Object, error) {
 	store, err := s.store(resource)
 	if err != nil {
 		return nil, err
 	}
-	return store.Get(request.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
+	ctx = request.WithNamespace(ctx, namespace)
+	object, err := store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	if apierrors.IsNotFound(err) {
+		return store.Get(ctx, name, &metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object.DeepCopyObject(), nil // The cache's parts are shared.
 }
 
 // List returns the selected objects of a namespace, or of all namespaces.
