@@ -2,7 +2,8 @@
 // a shoot refers to, at who still uses an object that is to be deleted.
 //
 // Each plugin is small and registered by name (see Register). Plugins read other objects through a Reader straight from
-// the server's own storage, so there are no informers to wait for and no stale answers.
+// the server's own storage, so there are no informers to wait for: single objects come from its watch cache, which may be
+// milliseconds old, lists are as etcd has them.
 package admission
 
 import (
