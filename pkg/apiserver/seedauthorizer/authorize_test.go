@@ -48,11 +48,6 @@ func attributes(t *testing.T, request string, selector ...string) authorizer.Att
 	return record
 }
 
-func allowed(g *Graph, identity Identity, record authorizer.AttributesRecord) bool {
-	decision, _ := Authorize(g, identity, record)
-	return decision == authorizer.DecisionAllow
-}
-
 // TestMatrix holds, for every resource, what gardenlet (first) and extensions (second) may do with an object of their seed, and
 // that they may do nothing with an object of another seed but what the third list says: what all seeds may.
 func TestMatrix(t *testing.T) {
