@@ -20,6 +20,8 @@ const (
 	// maxConstraintLength and maxConstraintParts bound a version constraint; parsing takes long for longer ones.
 	maxConstraintLength = 64
 	maxConstraintParts  = 8
+	// maxImageVersions is the most versions of all machine images together.
+	maxImageVersions = 3000
 )
 
 var (
@@ -151,6 +153,13 @@ func validateOneSupportedPerMinor(versions []ExpirableVersion, path *field.Path)
 func validateMachineImages(images []MachineImage, path *field.Path, required bool) field.ErrorList {
 	if required && len(images) == 0 {
 		return field.ErrorList{field.Required(path, "offer at least one machine image")}
+	}
+	versions := 0
+	for i := range images {
+		versions += len(images[i].Versions)
+	}
+	if tooMany := validateCount(versions, maxImageVersions, path); len(tooMany) > 0 {
+		return tooMany
 	}
 	errs := validateUnique(images, func(i MachineImage) string { return i.Name }, func(i int) *field.Path { return path.Index(i).Child("name") })
 	for i := range images {

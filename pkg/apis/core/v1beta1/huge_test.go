@@ -82,11 +82,11 @@ func BenchmarkValidateHuge(b *testing.B) {
 			shoot, old := aShoot(), aShoot()
 			change(shoot)
 			for b.Loop() {
+				DefaultShootFromCloudProfile(shoot, shoot, &profile.Spec, time.Unix(0, 0))
 				if len(ValidateLengths(shoot)) == 0 {
 					ValidateShootUpdate(shoot, old)
+					ValidateShootAgainstCloudProfile(shoot, old, &profile.Spec, time.Unix(0, 0))
 				}
-				DefaultShootFromCloudProfile(shoot, shoot, &profile.Spec, time.Unix(0, 0))
-				ValidateShootAgainstCloudProfile(shoot, old, &profile.Spec, time.Unix(0, 0))
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func BenchmarkValidateHuge(b *testing.B) {
 		p.Spec.MachineImages[0].Versions[0].KubeletVersionConstraint = ptr.To(strings.Repeat(">1,", size/3))
 	})
 	benchmarkHuge(b, "CloudProfile/constraints", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
-		for i := range size / 120 {
+		for i := range maxImageVersions - 5 {
 			version := MachineImageVersion{Version: fmt.Sprintf("1.%d.0", i), KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintParts-1) + ">1")}
 			p.Spec.MachineImages[i%2].Versions = append(p.Spec.MachineImages[i%2].Versions, version)
 		}
