@@ -203,20 +203,10 @@ func testMistake(t *testing.T) {
 	shoot := example(t, "shoot-fleet")
 	shoot.Name = "mistake"
 	shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "nothere"}}
-	create(t, shoot)
-	eventually(t, func() error {
-		if err := get(shoot); err != nil {
-			return err
-		}
-		if last := shoot.Status.LastOperation; last == nil || last.State != gardencorev1beta1.LastOperationStateFailed {
-			return fmt.Errorf("last operation is %+v", last)
-		}
-		return nil
-	})
-	if len(shoot.Status.LastErrors) != 1 || !strings.Contains(shoot.Status.LastErrors[0].Description, `"nothere"`) || shoot.Status.LastErrors[0].Codes[0] != gardencorev1beta1.ErrorConfigurationProblem {
-		t.Errorf("errors are %+v", shoot.Status.LastErrors)
+	err := c.Create(context.Background(), shoot)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.extensions[0].type") || !strings.Contains(err.Error(), `"nothere"`) {
+		t.Errorf("error = %v, want it to name the extension that nobody offers", err)
 	}
-	deleted(t, shoot)
 }
 
 // succeeded waits until the latest generation has been reconciled.
