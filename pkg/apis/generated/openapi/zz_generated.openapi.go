@@ -11340,6 +11340,35 @@ func schema_pkg_apis_core_v1beta1_kindAndType(ref common.ReferenceCallback) comm
 	}
 }
 
+func schema_pkg_apis_core_v1beta1_lengthsWalker(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "lengthsWalker goes through an object. It makes paths of fields only where there are lists, which saves most of the time.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"errs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lengthsWalker goes through an object. It makes paths of fields only where there are lists, which saves most of the time.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("k8s.io/apimachinery/pkg/util/validation/field.Error"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"errs"},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/util/validation/field.Error"},
+	}
+}
+
 func schema_pkg_apis_core_v1beta1_namedPhase(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
