@@ -8,6 +8,7 @@ import (
 )
 
 // namedRange is a range of addresses with the field that holds it. A range that is not set, or not well-formed, overlaps with none.
+// +k8s:openapi-gen=false
 type namedRange struct {
 	path *field.Path
 	cidr *string

@@ -54,6 +54,7 @@ func ValidateControllerRegistrationUpdate(registration, old *ControllerRegistrat
 }
 
 // kindAndType is what tells the resources of a ControllerRegistration apart.
+// +k8s:openapi-gen=false
 type kindAndType struct{ kind, typ string }
 
 func keyOf(resource ControllerResource) kindAndType { return kindAndType{resource.Kind, resource.Type} }

@@ -19,6 +19,7 @@ func ValidateLengths(object any) field.ErrorList {
 }
 
 // lengthsWalker goes through an object. It makes paths of fields only where there are lists, which saves most of the time.
+// +k8s:openapi-gen=false
 type lengthsWalker struct{ errs field.ErrorList }
 
 func (w *lengthsWalker) walk(value reflect.Value, path *field.Path) {

@@ -57,6 +57,7 @@ func workerNamed(shoot *Shoot, name string) *Worker {
 }
 
 // workerDefaulter fills in one worker.
+// +k8s:openapi-gen=false
 type workerDefaulter struct {
 	worker, old *Worker
 	profile     *CloudProfileSpec
@@ -172,6 +173,7 @@ func validateOfferedRestrictions(restrictions []AccessRestrictionWithOptions, re
 }
 
 // workerValidator checks one worker. The old worker is empty for a new one.
+// +k8s:openapi-gen=false
 type workerValidator struct {
 	worker, old *Worker
 	profile     *CloudProfileSpec

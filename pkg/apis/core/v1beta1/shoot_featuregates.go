@@ -2,6 +2,7 @@ package v1beta1
 
 // featureGate tells in which minor versions of Kubernetes 1 a feature gate exists: from since on, up to but without gone (0: it still
 // exists). From locked on (0: never) it can only have the value.
+// +k8s:openapi-gen=false
 type featureGate struct {
 	since, gone, locked uint64
 	value               bool

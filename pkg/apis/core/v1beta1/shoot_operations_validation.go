@@ -84,6 +84,7 @@ func OperationProblem(shoot *Shoot, operation string) string {
 }
 
 // operationsValidator checks the operations of one annotation.
+// +k8s:openapi-gen=false
 type operationsValidator struct {
 	shoot *Shoot
 	path  *field.Path
@@ -185,6 +186,7 @@ func (v operationsValidator) rotationProblem(operation string) string {
 }
 
 // namedPhase is how far one rotation is.
+// +k8s:openapi-gen=false
 type namedPhase struct {
 	what  string
 	phase CredentialsRotationPhase

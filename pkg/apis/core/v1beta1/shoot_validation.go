@@ -232,6 +232,7 @@ func validateWithWorkers(spec *ShootSpec, path *field.Path) field.ErrorList {
 }
 
 // removedField is a deprecated field with the minor version of Kubernetes with which it went away.
+// +k8s:openapi-gen=false
 type removedField struct {
 	minor       uint64
 	path        *field.Path

@@ -342,6 +342,7 @@ func validateWorkersUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorLi
 }
 
 // versionUpdate is a change of the version of a pool's kubelets.
+// +k8s:openapi-gen=false
 type versionUpdate struct {
 	after, before string
 	inPlace       bool

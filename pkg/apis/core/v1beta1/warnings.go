@@ -13,6 +13,7 @@ import (
 const credentialsRotationInterval = 90 * 24 * time.Hour
 
 // deprecatedField is a field that should be left out.
+// +k8s:openapi-gen=false
 type deprecatedField struct {
 	path    *field.Path
 	set     bool
@@ -51,6 +52,7 @@ func deprecatedShootFields(spec *ShootSpec, path *field.Path) []deprecatedField 
 }
 
 // credential is one that should be rotated from time to time.
+// +k8s:openapi-gen=false
 type credential struct {
 	what, operation string
 	rotated         time.Time

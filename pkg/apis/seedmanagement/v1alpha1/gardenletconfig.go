@@ -65,6 +65,7 @@ func SeedTemplateOf(config *runtime.RawExtension) (*SeedTemplate, error) {
 }
 
 // configRules is what differs between configurations, by where they are written.
+// +k8s:openapi-gen=false
 type configRules struct {
 	bootstrap       Bootstrap
 	mergeWithParent bool
