@@ -180,20 +180,30 @@ func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout t
 	}, "-n", "garden-demo", "get", "shoot", name, "-o", "json")
 }
 
-// killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would. The program is found among
-// the processes in the pod's cgroups.
+// killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would, as soon as it runs: it may be
+// on its way back from the kill before. The program is found among the processes in the pod's cgroups.
 func (l *landscape) killProcess(t *testing.T, namespace, selector, program string) {
 	t.Helper()
 	uid := l.runtimeKubectl().run(t, "-n", namespace, "get", "pods", "-l", selector, "-o", "jsonpath={.items[0].metadata.uid}")
-	script := `found=1
+	const script = `found=1
 for process in /proc/[0-9]*; do
   grep -q "$0" "$process/cgroup" 2>/dev/null || continue
   case "$(readlink "$process/exe")" in */"$1") kill -9 "${process#/proc/}" && found=0;; esac
 done
 exit $found`
-	out, err := l.command(t.Context(), "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
-	if err != nil {
-		t.Fatalf("killing %s of %s/%s: %v %s", program, namespace, selector, err, out)
+	for deadline := time.Now().Add(time.Minute); ; {
+		out, err := l.command(t.Context(), "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("killing %s of %s/%s: %v %s", program, namespace, selector, err, out)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(500 * time.Millisecond):
+		}
 	}
 }
 
