@@ -92,23 +92,19 @@ func (k kubectl) apply(t *testing.T, manifest string) {
 	}
 }
 
-// eventually repeats kubectl until check is content with its output.
-func (k kubectl) eventually(t *testing.T, timeout time.Duration, check func(out string) error, arguments ...string) string {
+// eventually repeats try until it succeeds.
+func eventually(t *testing.T, timeout time.Duration, try func(ctx context.Context) error) {
 	t.Helper()
-	var last error
-	deadline := time.Now().Add(timeout)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		out, err := k.try(ctx, "", arguments...)
+	const attempt = 20 * time.Second
+	for deadline := time.Now().Add(timeout); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), attempt)
+		err := try(ctx)
 		cancel()
 		if err == nil {
-			if err = check(out); err == nil {
-				return out
-			}
+			return
 		}
-		last = err
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: kubectl %s: %v", timeout, strings.Join(arguments, " "), last)
+			t.Fatalf("not within %s: %v", timeout, err)
 		}
 		select {
 		case <-t.Context().Done():
@@ -116,6 +112,22 @@ func (k kubectl) eventually(t *testing.T, timeout time.Duration, check func(out 
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
+}
+
+// eventually repeats kubectl until check is content with its output.
+func (k kubectl) eventually(t *testing.T, timeout time.Duration, check func(out string) error, arguments ...string) string {
+	t.Helper()
+	var last string
+	eventually(t, timeout, func(ctx context.Context) (err error) {
+		if last, err = k.try(ctx, "", arguments...); err != nil {
+			return err
+		}
+		if err := check(last); err != nil {
+			return fmt.Errorf("kubectl %s: %w", strings.Join(arguments, " "), err)
+		}
+		return nil
+	})
+	return last
 }
 
 func equals(want string) func(string) error {
@@ -191,20 +203,13 @@ for process in /proc/[0-9]*; do
   case "$(readlink "$process/exe")" in */"$1") kill -9 "${process#/proc/}" && found=0;; esac
 done
 exit $found`
-	for deadline := time.Now().Add(time.Minute); ; {
-		out, err := l.command(t.Context(), "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
-		if err == nil {
-			return
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		out, err := l.command(ctx, "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
+		if err != nil {
+			return fmt.Errorf("killing %s of %s/%s: %w %s", program, namespace, selector, err, out)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("killing %s of %s/%s: %v %s", program, namespace, selector, err, out)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }
 
 func input(t *testing.T, l *landscape, name string) string {

@@ -81,7 +81,7 @@ func startEnvironment(t *testing.T) *environment.Environment {
 	t.Helper()
 	binary, err := environment.KubernetesBinary()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	started, err := environment.Start(context.Background(), binary)
 	if err != nil {
