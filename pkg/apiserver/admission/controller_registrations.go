@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -44,20 +45,20 @@ func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attr
 
 // validatePrimaries reports what is primary in another registration already.
 func validatePrimaries(registration *corev1beta1.ControllerRegistration, others []*corev1beta1.ControllerRegistration) field.ErrorList {
-	owners := map[kindAndType]string{}
+	owners := map[extensionuse.KindType]string{}
 	for _, other := range others {
 		if other.Name == registration.Name {
 			continue
 		}
 		for _, resource := range other.Spec.Resources {
 			if ptr.Deref(resource.Primary, true) {
-				owners[kindAndType{resource.Kind, resource.Type}] = other.Name
+				owners[extensionuse.KindType{Kind: resource.Kind, Type: resource.Type}] = other.Name
 			}
 		}
 	}
 	var errs field.ErrorList
 	for i, resource := range registration.Spec.Resources {
-		owner, taken := owners[kindAndType{resource.Kind, resource.Type}]
+		owner, taken := owners[extensionuse.KindType{Kind: resource.Kind, Type: resource.Type}]
 		if taken && ptr.Deref(resource.Primary, true) {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "resources").Index(i).Child("primary"),
 				fmt.Sprintf("controllerregistration %q is the primary one for %s of type %s: set this to false", owner, resource.Kind, resource.Type)))

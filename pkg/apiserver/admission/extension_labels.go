@@ -1,6 +1,10 @@
 package admission
 
 import (
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
+
 	"context"
 	"strings"
 
@@ -26,16 +30,16 @@ const (
 
 // labelPrefixes are the labels by kind of extension. Infrastructure, control plane, workers and backups come from providers.
 var labelPrefixes = map[string]string{
-	kindBackupBucket:          corev1beta1.LabelExtensionProviderTypePrefix,
-	kindBackupEntry:           corev1beta1.LabelExtensionProviderTypePrefix,
-	kindContainerRuntime:      labelPrefixContainerRuntime,
-	kindControlPlane:          corev1beta1.LabelExtensionProviderTypePrefix,
-	kindDNSRecord:             labelPrefixDNSRecord,
-	kindExtension:             corev1beta1.LabelExtensionExtensionTypePrefix,
-	kindInfrastructure:        corev1beta1.LabelExtensionProviderTypePrefix,
-	kindNetwork:               corev1beta1.LabelExtensionNetworkingTypePrefix,
-	kindOperatingSystemConfig: labelPrefixOperatingSystem,
-	kindWorker:                corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.BackupBucketResource:          corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.BackupEntryResource:           corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.ContainerRuntimeResource:      labelPrefixContainerRuntime,
+	extensionsv1alpha1.ControlPlaneResource:          corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.DNSRecordResource:             labelPrefixDNSRecord,
+	extensionsv1alpha1.ExtensionResource:             corev1beta1.LabelExtensionExtensionTypePrefix,
+	extensionsv1alpha1.InfrastructureResource:        corev1beta1.LabelExtensionProviderTypePrefix,
+	extensionsv1alpha1.NetworkResource:               corev1beta1.LabelExtensionNetworkingTypePrefix,
+	extensionsv1alpha1.OperatingSystemConfigResource: labelPrefixOperatingSystem,
+	extensionsv1alpha1.WorkerResource:                corev1beta1.LabelExtensionProviderTypePrefix,
 }
 
 // extensionLabels lets extensions' webhooks select the objects that concern them, by labels such as
@@ -89,9 +93,9 @@ func (e *extensionLabels) labels(ctx context.Context, obj runtime.Object) (sets.
 func extensionLabelsOf(obj runtime.Object) (wanted sets.Set[string], labelled bool) {
 	switch object := obj.(type) {
 	case *corev1beta1.Shoot:
-		return labelsFor(extensionsOfShoot(object)).Insert(providerLabels(object.Spec.Provider.Type)...), true
+		return labelsFor(extensionuse.OfShoot(object)).Insert(providerLabels(object.Spec.Provider.Type)...), true
 	case *corev1beta1.Seed:
-		return labelsFor(extensionsOfSeed(object)), true
+		return labelsFor(extensionuse.OfSeed(object)), true
 	case *corev1beta1.CloudProfile:
 		return sets.New(providerLabels(object.Spec.Type)...), true
 	case *corev1beta1.BackupBucket:
@@ -106,11 +110,11 @@ func extensionLabelsOf(obj runtime.Object) (wanted sets.Set[string], labelled bo
 	return nil, false
 }
 
-func labelsFor(uses []extensionUse) sets.Set[string] {
+func labelsFor(uses []extensionuse.Use) sets.Set[string] {
 	labels := sets.New[string]()
 	for _, use := range uses {
-		if prefix, ok := labelPrefixes[use.kind]; ok && use.extensionType != "" {
-			labels.Insert(prefix + use.extensionType)
+		if prefix, ok := labelPrefixes[use.Kind]; ok && use.Type != "" {
+			labels.Insert(prefix + use.Type)
 		}
 	}
 	return labels

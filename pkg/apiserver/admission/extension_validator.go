@@ -1,6 +1,10 @@
 package admission
 
 import (
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
+
 	"context"
 	"fmt"
 	"strings"
@@ -46,29 +50,29 @@ func (e *extensionValidator) Validate(ctx context.Context, a admission.Attribute
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		for _, err := range unregistered(extensionsOfSeed(seed), offered) {
+		for _, err := range unregistered(extensionuse.OfSeed(seed), offered) {
 			warning.AddWarning(ctx, "", fmt.Sprintf("%s; the seed waits until it is registered", err))
 		}
 	}
 	return nil
 }
 
-func (e *extensionValidator) offered(ctx context.Context) (map[kindAndType]corev1beta1.ControllerResource, error) {
+func (e *extensionValidator) offered(ctx context.Context) (map[extensionuse.KindType]corev1beta1.ControllerResource, error) {
 	registrations, err := list[*corev1beta1.ControllerRegistration](ctx, e.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
 	return registered(registrations), err
 }
 
 // validateExtensions checks what a shoot newly asks for. What the old shoot (nil on creation) asks for stays allowed.
-func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[kindAndType]corev1beta1.ControllerResource) field.ErrorList {
-	known := map[kindAndType]bool{}
+func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+	known := map[extensionuse.KindType]bool{}
 	if old != nil {
-		for _, use := range extensionsOfShoot(old) {
-			known[kindAndType{use.kind, use.extensionType}] = true
+		for _, use := range extensionuse.OfShoot(old) {
+			known[use.KindType] = true
 		}
 	}
-	var added []extensionUse
-	for _, use := range extensionsOfShoot(shoot) {
-		if !known[kindAndType{use.kind, use.extensionType}] {
+	var added []extensionuse.Use
+	for _, use := range extensionuse.OfShoot(shoot) {
+		if !known[use.KindType] {
 			added = append(added, use)
 		}
 	}
@@ -80,29 +84,29 @@ func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[kindAndType]c
 }
 
 // unregistered reports what nobody offers, each field once.
-func unregistered(uses []extensionUse, offered map[kindAndType]corev1beta1.ControllerResource) field.ErrorList {
+func unregistered(uses []extensionuse.Use, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
 	var errs field.ErrorList
 	reported := map[string]bool{}
 	for _, use := range uses {
-		if _, ok := offered[kindAndType{use.kind, use.extensionType}]; ok || reported[use.path.String()] {
+		if _, ok := offered[use.KindType]; ok || reported[use.Path.String()] {
 			continue
 		}
-		reported[use.path.String()] = true
+		reported[use.Path.String()] = true
 		types := "no type of it is"
-		if all := typesOf(offered, use.kind); len(all) > 0 {
+		if all := typesOf(offered, use.Kind); len(all) > 0 {
 			types = "registered are " + strings.Join(all, ", ")
 		}
-		errs = append(errs, field.Invalid(use.path, use.extensionType, fmt.Sprintf("no ControllerRegistration offers %s of this type; %s", use.kind, types)))
+		errs = append(errs, field.Invalid(use.Path, use.Type, fmt.Sprintf("no ControllerRegistration offers %s of this type; %s", use.Kind, types)))
 	}
 	return errs
 }
 
-func needWorkers(uses []extensionUse, offered map[kindAndType]corev1beta1.ControllerResource) field.ErrorList {
+func needWorkers(uses []extensionuse.Use, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
 	var errs field.ErrorList
 	for _, use := range uses {
-		resource, ok := offered[kindAndType{use.kind, use.extensionType}]
-		if ok && use.kind == kindExtension && !ptr.Deref(resource.WorkerlessSupported, false) {
-			errs = append(errs, field.Forbidden(use.path, fmt.Sprintf("extension %q needs workers: its ControllerRegistration does not say workerlessSupported", use.extensionType)))
+		resource, ok := offered[use.KindType]
+		if ok && use.Kind == extensionsv1alpha1.ExtensionResource && !ptr.Deref(resource.WorkerlessSupported, false) {
+			errs = append(errs, field.Forbidden(use.Path, fmt.Sprintf("extension %q needs workers: its ControllerRegistration does not say workerlessSupported", use.Type)))
 		}
 	}
 	return errs

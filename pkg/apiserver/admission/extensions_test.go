@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
+
 	"slices"
 	"testing"
 
@@ -73,17 +75,17 @@ func TestExtensionsAreRegistered(t *testing.T) {
 			checkErrors(t, validateExtensions(test.shoot, test.old, registered(localRegistrations())), test.want...)
 		})
 	}
-	checkErrors(t, unregistered(extensionsOfSeed(aSeed()), registered(nil)),
+	checkErrors(t, unregistered(extensionuse.OfSeed(aSeed()), registered(nil)),
 		"spec.provider.type no type of it is", "spec.dns.internal.type local", "spec.dns.defaults[0].type local")
 }
 
 func TestOfferedOnlyBy(t *testing.T) {
 	registrations := append(localRegistrations(), registration("more", offering("Network", "flannel")))
 	only := offeredOnlyBy("networking", registrations)
-	if _, calico := only[kindAndType{"Network", "calico"}]; len(only) != 1 || !calico {
+	if _, calico := only[extensionuse.KindType{Kind: "Network", Type: "calico"}]; len(only) != 1 || !calico {
 		t.Errorf("only by networking: %v, want calico", only)
 	}
-	if usesAny(extensionsOfShoot(aShoot()), only) {
+	if usesAny(extensionuse.OfShoot(aShoot()), only) {
 		t.Error("a shoot with flannel does not need calico")
 	}
 }

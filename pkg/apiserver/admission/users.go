@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
+
 	"context"
 	"slices"
 
@@ -174,17 +176,17 @@ func (r *referenceManager) usersOfRegistration(ctx context.Context, object metav
 	if len(only) == 0 {
 		return nil, nil
 	}
-	users, err := r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool { return usesAny(extensionsOfShoot(shoot), only) })
+	users, err := r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool { return usesAny(extensionuse.OfShoot(shoot), only) })
 	if err != nil {
 		return nil, err
 	}
 	seeds, err := list[*corev1beta1.Seed](ctx, r.Reader, corev1beta1.Resource("seeds"), "", fields.Everything())
-	seeds = slices.DeleteFunc(seeds, func(seed *corev1beta1.Seed) bool { return !usesAny(extensionsOfSeed(seed), only) })
+	seeds = slices.DeleteFunc(seeds, func(seed *corev1beta1.Seed) bool { return !usesAny(extensionuse.OfSeed(seed), only) })
 	return append(users, names("seed", seeds)...), err
 }
 
 // offeredOnlyBy returns what one registration offers and no other does.
-func offeredOnlyBy(name string, registrations []*corev1beta1.ControllerRegistration) map[kindAndType]corev1beta1.ControllerResource {
+func offeredOnlyBy(name string, registrations []*corev1beta1.ControllerRegistration) map[extensionuse.KindType]corev1beta1.ControllerResource {
 	isNamed := func(registration *corev1beta1.ControllerRegistration) bool { return registration.Name == name }
 	only := registered(slices.DeleteFunc(slices.Clone(registrations), func(r *corev1beta1.ControllerRegistration) bool { return !isNamed(r) }))
 	for offered := range registered(slices.DeleteFunc(slices.Clone(registrations), isNamed)) {
@@ -193,9 +195,9 @@ func offeredOnlyBy(name string, registrations []*corev1beta1.ControllerRegistrat
 	return only
 }
 
-func usesAny(uses []extensionUse, offered map[kindAndType]corev1beta1.ControllerResource) bool {
-	return slices.ContainsFunc(uses, func(use extensionUse) bool {
-		_, ok := offered[kindAndType{use.kind, use.extensionType}]
+func usesAny(uses []extensionuse.Use, offered map[extensionuse.KindType]corev1beta1.ControllerResource) bool {
+	return slices.ContainsFunc(uses, func(use extensionuse.Use) bool {
+		_, ok := offered[use.KindType]
 		return ok
 	})
 }

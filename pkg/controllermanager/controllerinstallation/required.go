@@ -11,25 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
-
-// Kinds of extension objects.
-const (
-	kindBackupBucket          = "BackupBucket"
-	kindBackupEntry           = "BackupEntry"
-	kindBastion               = "Bastion"
-	kindContainerRuntime      = "ContainerRuntime"
-	kindControlPlane          = "ControlPlane"
-	kindDNSRecord             = "DNSRecord"
-	kindExtension             = "Extension"
-	kindInfrastructure        = "Infrastructure"
-	kindNetwork               = "Network"
-	kindOperatingSystemConfig = "OperatingSystemConfig"
-	kindWorker                = "Worker"
-)
-
-// KindType is one kind of extension object of one type, e.g. Worker/local.
-type KindType struct{ Kind, Type string }
 
 // Situation is what decides which extensions a seed needs.
 type Situation struct {
@@ -56,7 +40,7 @@ func Required(situation Situation) sets.Set[string] {
 	return required
 }
 
-func isRequired(registration *corev1beta1.ControllerRegistration, situation Situation, wanted sets.Set[KindType]) bool {
+func isRequired(registration *corev1beta1.ControllerRegistration, situation Situation, wanted sets.Set[extensionuse.KindType]) bool {
 	deployment := registration.Spec.Deployment
 	if len(deployment.DeploymentRefs) == 0 || !selectsSeed(deployment.SeedSelector, situation.Seed) {
 		return false
@@ -72,7 +56,7 @@ func isRequired(registration *corev1beta1.ControllerRegistration, situation Situ
 		return len(situation.Shoots) > 0
 	}
 	return slices.ContainsFunc(registration.Spec.Resources, func(resource corev1beta1.ControllerResource) bool {
-		return wanted.Has(KindType{resource.Kind, resource.Type})
+		return wanted.Has(extensionuse.KindType{Kind: resource.Kind, Type: resource.Type})
 	})
 }
 
@@ -85,16 +69,16 @@ func selectsSeed(selector *metav1.LabelSelector, seed *corev1beta1.Seed) bool {
 }
 
 // wantedKindTypes collects what the seed and everything on it needs.
-func wantedKindTypes(situation Situation) sets.Set[KindType] {
+func wantedKindTypes(situation Situation) sets.Set[extensionuse.KindType] {
 	wanted := wantedBySeed(situation.Seed)
 	for _, bucket := range situation.BackupBuckets {
-		wanted.Insert(KindType{kindBackupBucket, bucket.Spec.Provider.Type}, KindType{kindBackupEntry, bucket.Spec.Provider.Type})
+		wanted.Insert(extensionuse.KindType{Kind: extensionsv1alpha1.BackupBucketResource, Type: bucket.Spec.Provider.Type}, extensionuse.KindType{Kind: extensionsv1alpha1.BackupEntryResource, Type: bucket.Spec.Provider.Type})
 	}
 	for provider := range situation.BackupEntryProviders {
-		wanted.Insert(KindType{kindBackupEntry, provider})
+		wanted.Insert(extensionuse.KindType{Kind: extensionsv1alpha1.BackupEntryResource, Type: provider})
 	}
 	for _, resource := range extensionsEnabledFor(situation.Registrations, corev1beta1.ClusterTypeSeed) {
-		wanted.Insert(KindType{kindExtension, resource.Type})
+		wanted.Insert(extensionuse.KindType{Kind: extensionsv1alpha1.ExtensionResource, Type: resource.Type})
 	}
 	automatic := extensionsEnabledFor(situation.Registrations, corev1beta1.ClusterTypeShoot)
 	for _, shoot := range situation.Shoots {
@@ -103,79 +87,46 @@ func wantedKindTypes(situation Situation) sets.Set[KindType] {
 	return wanted
 }
 
-func wantedBySeed(seed *corev1beta1.Seed) sets.Set[KindType] {
-	wanted := sets.New(
-		KindType{kindControlPlane, seed.Spec.Provider.Type},
-		KindType{kindInfrastructure, seed.Spec.Provider.Type},
-		KindType{kindWorker, seed.Spec.Provider.Type},
-	)
-	if seed.Spec.Backup != nil {
-		wanted.Insert(KindType{kindBackupBucket, seed.Spec.Backup.Provider}, KindType{kindBackupEntry, seed.Spec.Backup.Provider})
-	}
-	if seed.Spec.DNS.Provider != nil {
-		wanted.Insert(KindType{kindDNSRecord, seed.Spec.DNS.Provider.Type})
-	}
-	if seed.Spec.DNS.Internal != nil {
-		wanted.Insert(KindType{kindDNSRecord, seed.Spec.DNS.Internal.Type})
-	}
-	for _, domain := range seed.Spec.DNS.Defaults {
-		wanted.Insert(KindType{kindDNSRecord, domain.Type})
-	}
-	for _, extension := range seed.Spec.Extensions {
-		wanted.Insert(KindType{kindExtension, extension.Type})
-	}
-	return wanted
+func wantedBySeed(seed *corev1beta1.Seed) sets.Set[extensionuse.KindType] {
+	wanted := kindTypes(extensionuse.OfSeed(seed))
+	return wanted.Insert(ofProvider(seed.Spec.Provider.Type, extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.WorkerResource)...)
 }
 
 // wantedByShoot collects what a shoot needs. Automatic extensions count unless the shoot disables them.
-func wantedByShoot(shoot *corev1beta1.Shoot, automatic []corev1beta1.ControllerResource) sets.Set[KindType] {
-	wanted := sets.New[KindType]()
-	disabled := sets.New[string]()
-	for _, extension := range shoot.Spec.Extensions {
-		if ptr.Deref(extension.Disabled, false) {
-			disabled.Insert(extension.Type)
-			continue
-		}
-		wanted.Insert(KindType{kindExtension, extension.Type})
+func wantedByShoot(shoot *corev1beta1.Shoot, automatic []corev1beta1.ControllerResource) sets.Set[extensionuse.KindType] {
+	wanted := kindTypes(extensionuse.OfShoot(shoot))
+	workerless := corev1beta1.IsWorkerless(shoot)
+	if !workerless {
+		wanted.Insert(ofProvider(shoot.Spec.Provider.Type, extensionsv1alpha1.BastionResource)...)
 	}
-	workerless := len(shoot.Spec.Provider.Workers) == 0
 	for _, resource := range automatic {
-		if !disabled.Has(resource.Type) && (!workerless || ptr.Deref(resource.WorkerlessSupported, false)) {
-			wanted.Insert(KindType{kindExtension, resource.Type})
-		}
-	}
-	if shoot.Spec.DNS != nil {
-		for _, provider := range shoot.Spec.DNS.Providers {
-			if provider.Type != nil && *provider.Type != corev1beta1.DNSUnmanaged {
-				wanted.Insert(KindType{kindDNSRecord, *provider.Type})
-			}
-		}
-	}
-	if workerless {
-		return wanted
-	}
-	return wanted.Union(wantedByWorkers(shoot))
-}
-
-func wantedByWorkers(shoot *corev1beta1.Shoot) sets.Set[KindType] {
-	provider := shoot.Spec.Provider.Type
-	wanted := sets.New(
-		KindType{kindControlPlane, provider}, KindType{kindInfrastructure, provider}, KindType{kindWorker, provider}, KindType{kindBastion, provider},
-	)
-	if shoot.Spec.Networking != nil && shoot.Spec.Networking.Type != nil {
-		wanted.Insert(KindType{kindNetwork, *shoot.Spec.Networking.Type})
-	}
-	for _, worker := range shoot.Spec.Provider.Workers {
-		if worker.Machine.Image != nil {
-			wanted.Insert(KindType{kindOperatingSystemConfig, worker.Machine.Image.Name})
-		}
-		if worker.CRI != nil {
-			for _, runtime := range worker.CRI.ContainerRuntimes {
-				wanted.Insert(KindType{kindContainerRuntime, runtime.Type})
-			}
+		if !disables(shoot, resource.Type) && (!workerless || ptr.Deref(resource.WorkerlessSupported, false)) {
+			wanted.Insert(extensionuse.KindType{Kind: extensionsv1alpha1.ExtensionResource, Type: resource.Type})
 		}
 	}
 	return wanted
+}
+
+func disables(shoot *corev1beta1.Shoot, extensionType string) bool {
+	return slices.ContainsFunc(shoot.Spec.Extensions, func(extension corev1beta1.Extension) bool {
+		return extension.Type == extensionType && ptr.Deref(extension.Disabled, false)
+	})
+}
+
+func kindTypes(uses []extensionuse.Use) sets.Set[extensionuse.KindType] {
+	found := sets.New[extensionuse.KindType]()
+	for _, use := range uses {
+		found.Insert(use.KindType)
+	}
+	return found
+}
+
+func ofProvider(provider string, kinds ...string) []extensionuse.KindType {
+	var found []extensionuse.KindType
+	for _, kind := range kinds {
+		found = append(found, extensionuse.KindType{Kind: kind, Type: provider})
+	}
+	return found
 }
 
 // extensionsEnabledFor returns the extensions that clusters of a type have without asking for them.
@@ -183,7 +134,7 @@ func extensionsEnabledFor(registrations []*corev1beta1.ControllerRegistration, c
 	var enabled []corev1beta1.ControllerResource
 	for _, registration := range registrations {
 		for _, resource := range registration.Spec.Resources {
-			if resource.Kind == kindExtension && slices.Contains(resource.AutoEnable, clusterType) {
+			if resource.Kind == extensionsv1alpha1.ExtensionResource && slices.Contains(resource.AutoEnable, clusterType) {
 				enabled = append(enabled, resource)
 			}
 		}
