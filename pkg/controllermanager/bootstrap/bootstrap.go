@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -87,7 +88,7 @@ func bringTo(present, wanted client.Object) bool {
 			present.Labels[key] = value
 		}
 	case *rbacv1.ClusterRole:
-		present.Rules = wanted.(*rbacv1.ClusterRole).Rules
+		bringRoleTo(present, wanted.(*rbacv1.ClusterRole))
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
 		bringPolicyTo(&present.Spec, &wanted.(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec)
 	case *rbacv1.ClusterRoleBinding:
@@ -98,7 +99,7 @@ func bringTo(present, wanted client.Object) bool {
 
 // Objects returns everything, in order.
 func Objects() []client.Object {
-	return []client.Object{
+	return slices.Concat([]client.Object{
 		namespace(corev1beta1.GardenNamespace, map[string]string{
 			corev1beta1.GardenRole: corev1beta1.GardenRoleProject, corev1beta1.ProjectName: corev1beta1.GardenNamespace,
 		}),
@@ -111,11 +112,19 @@ func Objects() []client.Object {
 		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
 		clusterRole("gardener.cloud:system:read-global-resources", globalReadRules()),
 		groupBinding("gardener.cloud:system:read-global-resources", "gardener.cloud:system:read-global-resources", "system:authenticated"),
-		clusterRole(project.MemberRole, memberRules()),
-		clusterRole(project.ViewerRole, viewerRules()),
-		clusterRole(project.ServiceAccountManagerRole, serviceAccountManagerRules()),
-		gardenProject(),
-	}
+	}, roles(), []client.Object{gardenProject()})
+}
+
+// roles returns the roles of people: those of projects' members, and those of operators, which include them.
+func roles() []client.Object {
+	members := slices.Concat(memberRules(), serviceAccountManagerRules())
+	return slices.Concat(
+		extensible(project.MemberRole, roleOfMembers, memberRules()),
+		extensible(project.ViewerRole, roleOfViewers, viewerRules()),
+		extensible(project.ServiceAccountManagerRole, roleOfAccounts, serviceAccountManagerRules()),
+		operators(administratorsRole, partOfAdministrators, administratorRules(), members, roleOfMembers, roleOfAccounts),
+		operators(auditorsRole, partOfAuditors, auditorRules(), viewerRules(), roleOfViewers),
+	)
 }
 
 func namespace(name string, labels map[string]string) *corev1.Namespace {

@@ -8,6 +8,7 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 var (
@@ -40,7 +41,8 @@ func globalReadRules() []rbacv1.PolicyRule {
 	}
 }
 
-// memberRules is what a project's admins do in its namespace.
+// memberRules is what a project's admins do in its namespace. Managed seeds, of which every user of a seed has to know, exist in
+// the project of the operators only.
 func memberRules() []rbacv1.PolicyRule {
 	core, security := corev1beta1.GroupName, securityv1alpha1.GroupName
 	return []rbacv1.PolicyRule{
@@ -48,9 +50,11 @@ func memberRules() []rbacv1.PolicyRule {
 		rule([]string{"create"}, core, "shoots/adminkubeconfig", "shoots/viewerkubeconfig"),
 		rule(manage, security, "credentialsbindings", "workloadidentities"),
 		rule(manage, operationsv1alpha1.GroupName, "bastions"),
+		rule(read, seedmanagementv1alpha1.GroupName, "managedseeds"),
 		rule(manage, "", "secrets", "configmaps"),
-		rule(read, "", "events", "resourcequotas", "namespaces", "serviceaccounts"),
-		rule(manage, "rbac.authorization.k8s.io", "roles", "rolebindings"),
+		rule(read, "", "events", "resourcequotas", "serviceaccounts"),
+		rule([]string{"get"}, "", "namespaces"),
+		rule(manage, rbacv1.GroupName, "roles", "rolebindings"),
 		rule(read, "events.k8s.io", "events"),
 	}
 }
@@ -63,8 +67,10 @@ func viewerRules() []rbacv1.PolicyRule {
 		rule([]string{"create"}, core, "shoots/viewerkubeconfig"),
 		rule(read, security, "credentialsbindings", "workloadidentities"),
 		rule(read, operationsv1alpha1.GroupName, "bastions"),
-		rule(read, "", "configmaps", "events", "resourcequotas", "namespaces", "serviceaccounts"),
-		rule(read, "rbac.authorization.k8s.io", "roles", "rolebindings"),
+		rule(read, seedmanagementv1alpha1.GroupName, "managedseeds"),
+		rule(read, "", "configmaps", "events", "resourcequotas", "serviceaccounts"),
+		rule([]string{"get"}, "", "namespaces"),
+		rule(read, rbacv1.GroupName, "roles", "rolebindings"),
 		rule(read, "events.k8s.io", "events"),
 	}
 }

@@ -23,23 +23,27 @@ const (
 // verbManageMembers lets a member change who is a member.
 const verbManageMembers = "manage-members"
 
-// Access returns the roles and bindings of a project: for the project itself, and for its namespace.
+// Access returns the roles and bindings of a project: for the project itself, and for its namespace. What they allow is listed in
+// docs/authorization.md.
 func Access(project *corev1beta1.Project) []client.Object {
+	owner := subjects(project, corev1beta1.ProjectMemberOwner)
 	admins := subjects(project, corev1beta1.ProjectMemberAdmin, corev1beta1.ProjectMemberOwner)
+	uam := subjects(project, corev1beta1.ProjectMemberUserAccessManager)
 	viewers := subjects(project, corev1beta1.ProjectMemberViewer)
 	managers := subjects(project, corev1beta1.ProjectMemberServiceAccountManager)
-	uam := subjects(project, corev1beta1.ProjectMemberUserAccessManager)
 	namespace := NamespaceOf(project)
 	return []client.Object{
-		projectRole("gardener.cloud:system:project:", project, "get", "patch", "update", "delete"),
-		clusterRoleBinding("gardener.cloud:system:project:", project, admins),
+		projectRole("gardener.cloud:system:project:", project, "get", "patch", "update", "delete", verbManageMembers),
+		clusterRoleBinding("gardener.cloud:system:project:", project, owner),
+		projectRole("gardener.cloud:system:project-member:", project, "get", "patch", "update", "delete"),
+		clusterRoleBinding("gardener.cloud:system:project-member:", project, admins),
+		projectRole("gardener.cloud:system:project-uam:", project, "get", "patch", "update", verbManageMembers),
+		clusterRoleBinding("gardener.cloud:system:project-uam:", project, uam),
 		projectRole("gardener.cloud:system:project-viewer:", project, "get"),
 		clusterRoleBinding("gardener.cloud:system:project-viewer:", project, slices.Concat(viewers, managers)),
-		projectRole("gardener.cloud:system:project-uam:", project, "get", verbManageMembers, "patch", "update"),
-		clusterRoleBinding("gardener.cloud:system:project-uam:", project, slices.Concat(admins, uam)),
 		roleBinding(namespace, MemberRole, admins),
 		roleBinding(namespace, ViewerRole, viewers),
-		roleBinding(namespace, ServiceAccountManagerRole, slices.Concat(admins, managers)),
+		roleBinding(namespace, ServiceAccountManagerRole, slices.Concat(owner, managers)),
 	}
 }
 

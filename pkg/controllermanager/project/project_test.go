@@ -28,6 +28,7 @@ func newProject() *corev1beta1.Project {
 			{Subject: subject("alice"), Role: corev1beta1.ProjectMemberAdmin, Roles: []string{corev1beta1.ProjectMemberOwner}},
 			{Subject: subject("bob"), Role: corev1beta1.ProjectMemberViewer, Roles: []string{corev1beta1.ProjectMemberUserAccessManager}},
 			{Subject: subject("carol"), Role: corev1beta1.ProjectMemberServiceAccountManager},
+			{Subject: subject("dave"), Role: corev1beta1.ProjectMemberAdmin},
 		}},
 	}
 }
@@ -82,9 +83,10 @@ func TestRolesFollowMembers(t *testing.T) {
 	}
 	want := map[string]string{
 		"gardener.cloud:system:project:demo":        "alice",
+		"gardener.cloud:system:project-member:demo": "alice,dave",
 		"gardener.cloud:system:project-viewer:demo": "bob,carol",
-		"gardener.cloud:system:project-uam:demo":    "alice,bob",
-		MemberRole:                                  "alice",
+		"gardener.cloud:system:project-uam:demo":    "bob",
+		MemberRole:                                  "alice,dave",
 		ViewerRole:                                  "bob",
 		ServiceAccountManagerRole:                   "alice,carol",
 	}
