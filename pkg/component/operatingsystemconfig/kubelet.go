@@ -87,6 +87,7 @@ func applyUserSettings(config *kubeletconfigv1beta1.KubeletConfiguration, user *
 	set(&config.SeccompDefault, user.SeccompDefault)
 	set(&config.ContainerLogMaxFiles, user.ContainerLogMaxFiles)
 	set(&config.PodPidsLimit, user.PodPIDsLimit)
+	set(&config.SingleProcessOOMKill, user.SingleProcessOOMKill)
 	value(&config.MaxPods, user.MaxPods)
 	value(&config.RegistryBurst, user.RegistryBurst)
 	value(&config.CPUManagerPolicy, user.CPUManagerPolicy)
@@ -96,6 +97,10 @@ func applyUserSettings(config *kubeletconfigv1beta1.KubeletConfiguration, user *
 	value(&config.StreamingConnectionIdleTimeout, user.StreamingConnectionIdleTimeout)
 	value(&config.ImageMinimumGCAge, user.ImageMinimumGCAge)
 	value(&config.ImageMaximumGCAge, user.ImageMaximumGCAge)
+	if policy := user.ImagePullCredentialsVerificationPolicy; policy != nil {
+		config.ImagePullCredentialsVerificationPolicy = kubeletconfigv1beta1.ImagePullCredentialsVerificationPolicy(*policy)
+	}
+	config.PreloadedImagesVerificationAllowlist = user.PreloadedImagesVerificationAllowlist
 	if user.ContainerLogMaxSize != nil {
 		config.ContainerLogMaxSize = user.ContainerLogMaxSize.String()
 	}

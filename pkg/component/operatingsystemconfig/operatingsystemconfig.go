@@ -74,6 +74,10 @@ type Values struct {
 	SystemComponents bool
 	// Sysctls are kernel settings of the user.
 	Sysctls map[string]string
+	// TrustedCertificates (PEM) are trusted by the machines beside those of the operating system.
+	TrustedCertificates string
+	// AuthorizedKeys are the public keys that may log in by SSH; without any the machines have no SSH.
+	AuthorizedKeys []string
 }
 
 // Provision returns the units and files of the first boot: node-agent's configuration and its start.
@@ -116,13 +120,18 @@ func nodeAgentConfig(v Values) (string, error) {
 	return string(data), err
 }
 
-// Reconcile returns the units and files that node-agent keeps: the kubelet, its configuration and kernel settings.
+// Reconcile returns the units and files that node-agent keeps: the kubelet, its configuration, kernel settings, trusted
+// certificates and access by SSH.
 func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, error) {
 	config, err := kubeletConfig(v)
 	if err != nil {
 		return nil, nil, err
 	}
+	trustUnit, trustFiles := trust(v.TrustedCertificates)
+	sshUnit, sshFiles := sshAccess(v.AuthorizedKeys)
 	units := []extensionsv1alpha1.Unit{
+		// First, as images may come from where the certificates are needed.
+		trustUnit,
 		{
 			Name: unitSysctl, Enable: ptr.To(true), Command: ptr.To(extensionsv1alpha1.CommandRestart), Content: ptr.To(sysctlUnit),
 			FilePaths: []string{PathSysctl},
@@ -132,6 +141,7 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 			Content:   ptr.To(kubeletUnit(v)),
 			FilePaths: []string{PathKubelet, PathKubeletConfig, PathKubeletCA},
 		},
+		sshUnit,
 	}
 	files := []extensionsv1alpha1.File{
 		plain(PathSysctl, 0o644, sysctls(v.Sysctls)),
@@ -144,7 +154,7 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 			}},
 		},
 	}
-	return units, files, nil
+	return units, slices.Concat(files, trustFiles, sshFiles), nil
 }
 
 // CRI is the configuration of the container runtime of the pool.
@@ -197,24 +207,6 @@ MemoryAccounting=true
 [Install]
 WantedBy=multi-user.target
 `
-}
-
-// nodeLabels renders the labels that the node registers with.
-func nodeLabels(v Values) string {
-	labels := maps.Clone(v.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[gardencorev1beta1.LabelWorkerPool] = v.PoolName
-	labels[gardencorev1beta1.LabelWorkerKubernetesVersion] = v.KubernetesVersion
-	if v.SystemComponents {
-		labels[gardencorev1beta1.LabelWorkerPoolSystemComponents] = "true"
-	}
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		pairs = append(pairs, key+"="+labels[key])
-	}
-	return strings.Join(pairs, ",")
 }
 
 // sysctls renders the settings that Kubernetes needs of every node, then those of the user. A leading dash lets the kernel

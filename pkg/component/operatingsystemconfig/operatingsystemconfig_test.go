@@ -25,6 +25,7 @@ func values() Values {
 		SecretName: "gardener-node-agent-pool-1", ClusterDNS: []string{"10.4.0.10"}, ClusterDomain: "cluster.local",
 		Labels: map[string]string{"team": "blue"}, Taints: []corev1.Taint{{Key: "a", Value: "b", Effect: corev1.TaintEffectNoSchedule}},
 		SystemComponents: true, Sysctls: map[string]string{"vm.max_map_count": "262144"},
+		TrustedCertificates: "CERTIFICATE", AuthorizedKeys: []string{"ssh-rsa AAAA new", "ssh-rsa BBBB old"},
 	}
 }
 
