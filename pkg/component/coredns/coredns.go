@@ -2,8 +2,6 @@
 package coredns
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -39,6 +37,8 @@ type Values struct {
 	ClusterDomain string
 	// Replicas defaults to 1.
 	Replicas int32
+	// CommonSuffixes of names that are looked up as they are, whatever the search path of pods.
+	CommonSuffixes []string
 }
 
 // Objects returns the objects in the shoot.
@@ -49,7 +49,7 @@ func Objects(v Values) []client.Object {
 	if v.Replicas == 0 {
 		v.Replicas = 1
 	}
-	config := component.UniqueConfigMap(Name, app, map[string]string{"Corefile": corefile(v.ClusterDomain)})
+	config := component.UniqueConfigMap(Name, app, map[string]string{"Corefile": corefile(v)})
 	meta := component.SystemMeta(Name, app)
 	global := metav1.ObjectMeta{Name: "system:coredns", Labels: meta.Labels}
 	return []client.Object{
@@ -67,27 +67,6 @@ func Objects(v Values) []client.Object {
 		service(v),
 		deployment(v, config.Name),
 	}
-}
-
-func corefile(domain string) string {
-	return fmt.Sprintf(`.:%d {
-    errors
-    health :%d
-    ready :%d
-    kubernetes %s in-addr.arpa ip6.arpa {
-        pods insecure
-        fallthrough in-addr.arpa ip6.arpa
-        ttl 30
-    }
-    prometheus :%d
-    forward . /etc/resolv.conf {
-        max_concurrent 1000
-    }
-    cache 30
-    reload
-    loadbalance
-}
-`, dnsPort, healthPort, readinessPort, domain, metricsPort)
 }
 
 func service(v Values) *corev1.Service {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
@@ -38,6 +39,18 @@ type Values struct {
 	Server string
 	// CABundle is the CA of the server, PEM.
 	CABundle []byte
+	// Mode is how services are implemented; iptables if it is empty.
+	Mode gardencorev1beta1.ProxyMode
+	// FeatureGates of the user.
+	FeatureGates map[string]bool
+}
+
+// modes are kube-proxy's own words for the modes.
+var modes = map[gardencorev1beta1.ProxyMode]string{
+	"":                                  "iptables",
+	gardencorev1beta1.ProxyModeIPTables: "iptables",
+	gardencorev1beta1.ProxyModeIPVS:     "ipvs",
+	gardencorev1beta1.ProxyModeNFTables: "nftables",
 }
 
 // Objects returns the objects in the shoot.
@@ -74,10 +87,14 @@ func configuration(v Values) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := yaml.Marshal(map[string]any{
+	mode, known := modes[v.Mode]
+	if !known {
+		return nil, fmt.Errorf("mode %q is unknown", v.Mode)
+	}
+	fields := map[string]any{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
 		"kind":               "KubeProxyConfiguration",
-		"mode":               "iptables",
+		"mode":               mode,
 		"clusterCIDR":        strings.Join(v.PodNetworks, ","),
 		"clientConnection":   map[string]any{"kubeconfig": mount + "/kubeconfig"},
 		"healthzBindAddress": fmt.Sprintf("0.0.0.0:%d", healthPort),
@@ -87,8 +104,12 @@ func configuration(v Values) (map[string]string, error) {
 			"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
 			"udpTimeout": "0s", "udpStreamTimeout": "0s",
 		},
-		"iptables": map[string]any{"minSyncPeriod": "100ms", "syncPeriod": "30s"},
-	})
+		mode: map[string]any{"minSyncPeriod": "100ms", "syncPeriod": "30s"},
+	}
+	if len(v.FeatureGates) > 0 {
+		fields["featureGates"] = v.FeatureGates
+	}
+	config, err := yaml.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}
