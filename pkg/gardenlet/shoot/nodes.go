@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -53,7 +54,7 @@ func (o *Operation) addSystemComponents(g *flow.Graph, f foundation) []flow.Task
 				if err != nil {
 					return err
 				}
-				return o.deployManagedResource(ctx, name, list...)
+				return o.deployManagedResource(ctx, name, onSystemPools(list, o.Plan.SystemPoolTolerations)...)
 			}),
 		}))
 	}
@@ -63,6 +64,20 @@ func (o *Operation) addSystemComponents(g *flow.Graph, f foundation) []flow.Task
 	add(resourceCoreDNS, o.Plan.Workerless, o.coreDNSObjects)
 	add(resourceAPIServerProxy, o.Plan.Workerless, o.apiServerProxyObjects)
 	return append(all, o.addNetwork(g, f))
+}
+
+// onSystemPools keeps Deployments on the pools that allow system components, whose taints they tolerate. DaemonSets run everywhere.
+func onSystemPools(objects []client.Object, tolerations []corev1.Toleration) []client.Object {
+	for _, object := range objects {
+		deployment, ok := object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		pod := &deployment.Spec.Template.Spec
+		pod.NodeSelector = component.Merge(pod.NodeSelector, map[string]string{gardencorev1beta1.LabelWorkerPoolSystemComponents: "true"})
+		pod.Tolerations = append(pod.Tolerations, tolerations...)
+	}
+	return objects
 }
 
 // addNetwork adds the network plugin.
@@ -104,6 +119,7 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 		},
 	})
 	o.addExtensions(g, gardencorev1beta1.AfterWorker, workerReady)
+	o.addContainerRuntimes(g, workerReady)
 	tunnel := append([]flow.TaskID{workerReady, c.vpn}, system...)
 	g.Add(flow.Task{
 		Name: "Waiting until the tunnel to the nodes is up", Fn: flow.TaskFn(o.checkTunnel).RetryUntilTimeout(applyInterval, rolloutTimeout),
@@ -148,14 +164,20 @@ func (o *Operation) kubeProxyObjects(context.Context) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kubeproxy.Objects(kubeproxy.Values{
+	values := kubeproxy.Values{
 		Image: o.Plan.Images["kube-proxy"], PodNetworks: o.Plan.Networks.Pods, Server: "https://" + o.Plan.Hostname(), CABundle: bundle,
-	})
+	}
+	if user := o.Plan.Kubernetes.KubeProxy; user != nil {
+		values.Mode, values.FeatureGates = ptr.Deref(user.Mode, ""), user.FeatureGates
+	}
+	return kubeproxy.Objects(values)
 }
 
 // coreDNSObjects are the cluster's DNS.
 func (o *Operation) coreDNSObjects(context.Context) ([]client.Object, error) {
-	return coredns.Objects(coredns.Values{Image: o.Plan.Images["coredns"], ClusterIP: o.Plan.Networks.DNS, ClusterDomain: clusterDomain}), nil
+	return coredns.Objects(coredns.Values{
+		Image: o.Plan.Images["coredns"], ClusterIP: o.Plan.Networks.DNS, ClusterDomain: clusterDomain, CommonSuffixes: o.Plan.CoreDNS.CommonSuffixes,
+	}), nil
 }
 
 // apiServerProxyObjects let pods reach the Service kubernetes.
@@ -206,7 +228,7 @@ func (o *Operation) oscValues(pool PoolPlan) (operatingsystemconfig.Values, erro
 		APIServerURL: "https://" + o.Plan.Hostname(), CABundle: bundle, KubeletCABundle: kubeletBundle, SecretName: pool.SecretName,
 		ClusterDNS: []string{o.Plan.Networks.DNS}, ClusterDomain: clusterDomain, Kubelet: pool.Kubelet,
 		Labels: pool.Worker.Labels, Taints: pool.Worker.Taints, Sysctls: pool.Worker.Sysctls,
-		SystemComponents: pool.Worker.SystemComponents == nil || pool.Worker.SystemComponents.Allow,
+		SystemComponents: allowsSystemComponents(pool.Worker), TrustedCertificates: pool.TrustedCertificates,
 	}, nil
 }
 
@@ -351,7 +373,7 @@ func renderPool(pool PoolPlan, userDataSecret string) extensionsv1alpha1.WorkerP
 		Name: w.Name, MachineType: w.Machine.Type, Minimum: w.Minimum, Maximum: w.Maximum,
 		MaxSurge: ptr.Deref(w.MaxSurge, intstr.FromInt32(1)), MaxUnavailable: ptr.Deref(w.MaxUnavailable, intstr.FromInt32(0)),
 		Annotations: w.Annotations,
-		Labels: component.Merge(w.Labels, map[string]string{
+		Labels: component.Merge(w.Labels, containerRuntimeLabels(w), map[string]string{
 			gardencorev1beta1.LabelWorkerPool: w.Name, gardencorev1beta1.LabelWorkerKubernetesVersion: pool.KubernetesVersion,
 		}),
 		Taints:              w.Taints,
@@ -361,11 +383,11 @@ func renderPool(pool PoolPlan, userDataSecret string) extensionsv1alpha1.WorkerP
 		UserDataSecretRef: corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: userDataSecret}, Key: extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
 		},
-		KubeletDataVolumeName: w.KubeletDataVolumeName, Zones: w.Zones, MachineControllerManager: w.MachineControllerManager,
+		KubeletDataVolumeName: w.KubeletDataVolumeName, Zones: w.Zones, MachineControllerManager: pool.MachineControllerManager,
 		KubernetesVersion: ptr.To(pool.KubernetesVersion), KubeletConfig: pool.Kubelet, Architecture: w.Machine.Architecture,
 		Priority: w.Priority, UpdateStrategy: w.UpdateStrategy,
 	}
-	if w.SystemComponents == nil || w.SystemComponents.Allow {
+	if allowsSystemComponents(w) {
 		rendered.Labels[gardencorev1beta1.LabelWorkerPoolSystemComponents] = "true"
 	}
 	if volume := w.Volume; volume != nil {

@@ -1,16 +1,11 @@
 package shoot
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -74,6 +69,8 @@ type Plan struct {
 	Extensions []ExtensionPlan
 	// Pools of workers.
 	Pools []PoolPlan
+	// CoreDNS are the settings of the cluster's DNS.
+	CoreDNS CoreDNSPlan
 	// SystemPoolTolerations let system components onto tainted pools.
 	SystemPoolTolerations []corev1.Toleration
 	// Images by name.
@@ -128,6 +125,12 @@ type RecordPlan struct {
 	Value      string
 }
 
+// CoreDNSPlan are the settings of the cluster's DNS.
+type CoreDNSPlan struct {
+	// CommonSuffixes of names that are looked up as they are.
+	CommonSuffixes []string
+}
+
 // Lifecycle says when an extension is reconciled.
 type Lifecycle = gardencorev1beta1.ControllerResourceLifecycleStrategy
 
@@ -136,23 +139,6 @@ type ExtensionPlan struct {
 	Type           string
 	ProviderConfig *runtime.RawExtension
 	Lifecycle      Lifecycle
-}
-
-// PoolPlan is a worker pool.
-type PoolPlan struct {
-	Worker gardencorev1beta1.Worker
-	// KubernetesVersion of its kubelets.
-	KubernetesVersion string
-	// KubeletImage holds the kubelet.
-	KubeletImage string
-	// Kubelet are the user's settings, those of the pool before those of the shoot.
-	Kubelet *gardencorev1beta1.KubeletConfig
-	// ImageName and ImageVersion of the machines' image.
-	ImageName, ImageVersion string
-	// MachineType of the profile; nil if the profile has none of that name.
-	MachineType *gardencorev1beta1.MachineType
-	// SecretName is the Secret of node-agent, and the key of the pool: when it changes the machines are replaced.
-	SecretName string
 }
 
 // NewPlan decides. Errors are mistakes in the objects of the garden.
@@ -180,7 +166,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 	for _, step := range []func(*Inputs) error{
 		p.planNetworks, p.planDNS, p.planAPIServer, p.planExtensions,
 		func(in *Inputs) error { return p.planImages(images) },
-		func(in *Inputs) error { return p.planPools(in, images) },
+		func(in *Inputs) error { return p.planPools(in, images) }, p.planSystemComponents,
 	} {
 		if err := step(in); err != nil {
 			return nil, &configurationError{err}
@@ -370,101 +356,16 @@ func (p *Plan) planImages(images imagevector.Vector) error {
 	return nil
 }
 
-// planPools decides about the worker pools.
-func (p *Plan) planPools(in *Inputs, images imagevector.Vector) error {
-	for i, worker := range in.Shoot.Spec.Provider.Workers {
-		pool, err := planPool(in, worker, images)
-		if err != nil {
-			return fmt.Errorf("spec.provider.workers[%d]: %w", i, err)
-		}
-		p.Pools = append(p.Pools, pool)
-		for _, taint := range worker.Taints {
-			p.SystemPoolTolerations = append(p.SystemPoolTolerations, corev1.Toleration{
-				Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect,
-			})
-		}
-	}
-	return nil
-}
-
-// planPool decides about one worker pool.
-func planPool(in *Inputs, worker gardencorev1beta1.Worker, images imagevector.Vector) (PoolPlan, error) {
-	pool := PoolPlan{Worker: worker, KubernetesVersion: in.Shoot.Spec.Kubernetes.Version, Kubelet: in.Shoot.Spec.Kubernetes.Kubelet}
-	if own := worker.Kubernetes; own != nil {
-		pool.KubernetesVersion = ptr.Deref(own.Version, pool.KubernetesVersion)
-		if own.Kubelet != nil {
-			pool.Kubelet = own.Kubelet
-		}
-	}
-	if worker.Machine.Image == nil || ptr.Deref(worker.Machine.Image.Version, "") == "" {
-		return pool, fmt.Errorf("machine.image has no name or version")
-	}
-	pool.ImageName, pool.ImageVersion = worker.Machine.Image.Name, *worker.Machine.Image.Version
-	for i, machineType := range in.CloudProfile.Spec.MachineTypes {
-		if machineType.Name == worker.Machine.Type {
-			pool.MachineType = &in.CloudProfile.Spec.MachineTypes[i]
-		}
-	}
-	image, err := images.Find("kubelet", imagevector.Version(pool.KubernetesVersion))
-	if err != nil {
-		return pool, err
-	}
-	pool.KubeletImage = image.String()
-	pool.SecretName, err = poolKey(in.Shoot, pool)
-	return pool, err
-}
-
-// poolKey names a pool together with everything whose change calls for new machines.
-func poolKey(shoot *gardencorev1beta1.Shoot, pool PoolPlan) (string, error) {
-	name := "gardener-node-agent-" + pool.Worker.Name
-	if strategy := ptr.Deref(pool.Worker.UpdateStrategy, gardencorev1beta1.AutoRollingUpdate); strategy != gardencorev1beta1.AutoRollingUpdate {
-		return name, nil
-	}
-	version, err := semver.NewVersion(pool.KubernetesVersion)
-	if err != nil {
-		return "", fmt.Errorf("kubernetes version %q: %w", pool.KubernetesVersion, err)
-	}
-	parts := []string{
-		fmt.Sprintf("%d.%d", version.Major(), version.Minor()), pool.Worker.Machine.Type, pool.ImageName, pool.ImageVersion,
-	}
-	if volume := pool.Worker.Volume; volume != nil {
-		parts = append(parts, volume.VolumeSize, ptr.Deref(volume.Type, ""))
-	}
-	if cri := pool.Worker.CRI; cri != nil {
-		parts = append(parts, string(cri.Name))
-	}
-	parts = append(parts, rotations(shoot)...)
-	kubelet, err := rollingKubeletSettings(pool.Kubelet)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(strings.Join(append(parts, kubelet), "\n")))
-	return name + "-" + hex.EncodeToString(sum[:])[:16], nil
-}
-
-// rotations returns when the credentials that machines hold were last rotated.
-func rotations(shoot *gardencorev1beta1.Shoot) []string {
-	credentials := shoot.Status.Credentials
-	if credentials == nil || credentials.Rotation == nil {
+// planSystemComponents decides about what runs in kube-system of the shoot.
+func (p *Plan) planSystemComponents(in *Inputs) error {
+	user := in.Shoot.Spec.SystemComponents
+	if user == nil || user.CoreDNS == nil {
 		return nil
 	}
-	var times []string
-	if ca := credentials.Rotation.CertificateAuthorities; ca != nil && ca.LastInitiationTime != nil {
-		times = append(times, "ca"+strconv.FormatInt(ca.LastInitiationTime.Unix(), 10))
+	if rewriting := user.CoreDNS.Rewriting; rewriting != nil {
+		p.CoreDNS.CommonSuffixes = rewriting.CommonSuffixes
 	}
-	if key := credentials.Rotation.ServiceAccountKey; key != nil && key.LastInitiationTime != nil {
-		times = append(times, "sa"+strconv.FormatInt(key.LastInitiationTime.Unix(), 10))
-	}
-	return times
-}
-
-// rollingKubeletSettings renders the settings that a running node cannot take over.
-func rollingKubeletSettings(kubelet *gardencorev1beta1.KubeletConfig) (string, error) {
-	if kubelet == nil {
-		return "", nil
-	}
-	rendered, err := json.Marshal([]any{kubelet.KubeReserved, kubelet.EvictionHard, kubelet.CPUManagerPolicy})
-	return string(rendered), err
+	return nil
 }
 
 // first returns the first pointer that is not nil.
