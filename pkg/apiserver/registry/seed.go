@@ -31,7 +31,7 @@ func seeds() Served {
 		NeedsNewGeneration: func(seed, old *corev1beta1.Seed) bool {
 			return takeReconcile(seed) || !apiequality.Semantic.DeepEqual(seed.Spec, old.Spec)
 		},
-		Validate:             corev1beta1.ValidateSeed,
+		Validate:             corev1beta1.ValidateNewSeed,
 		ValidateUpdate:       corev1beta1.ValidateSeedUpdate,
 		ValidateStatusUpdate: corev1beta1.ValidateSeedStatusUpdate,
 	}

@@ -106,7 +106,7 @@ func TestSetDefaultsSeed(t *testing.T) {
 	seed := aSeed()
 	SetDefaultsSeed(seed)
 	settings := seed.Spec.Settings
-	if !settings.Scheduling.Visible || !*settings.ExcessCapacityReservation.Enabled || !settings.VerticalPodAutoscaler.Enabled || settings.TopologyAwareRouting.Enabled {
+	if !settings.Scheduling.Visible || !*settings.ExcessCapacityReservation.Enabled || settings.VerticalPodAutoscaler.Enabled || settings.DependencyWatchdog.Prober.Enabled || settings.TopologyAwareRouting.Enabled {
 		t.Errorf("not as published: %+v", settings)
 	}
 	if got := *seed.Spec.Networks.ShootDefaults.Pods; got != "10.3.0.0/16" {

@@ -17,7 +17,7 @@ func goodObjects() map[string]func() (runtime.Object, func(runtime.Object) field
 	return map[string]func() (runtime.Object, func(runtime.Object) field.ErrorList){
 		"Shoot":                  good(aShoot, ValidateNewShoot),
 		"Shoot, workerless":      good(aWorkerlessShoot, ValidateNewShoot),
-		"Shoot, all settings":    good(aShootWithEverything, ValidateNewShoot),
+		"Shoot, all settings":    good(aShootWithEverything, ValidateShoot),
 		"Seed":                   good(aSeed, ValidateSeed),
 		"CloudProfile":           good(aProfile, ValidateCloudProfile),
 		"NamespacedCloudProfile": good(aNamespacedProfile, ValidateNamespacedCloudProfile),

@@ -31,16 +31,11 @@ func SetDefaultsSeedSpec(spec *SeedSpec) {
 		settings.Scheduling = &SeedSettingScheduling{Visible: true}
 	}
 	setDefaultsLoadBalancerServices(setBlock(&settings.LoadBalancerServices))
-	if settings.VerticalPodAutoscaler == nil {
-		settings.VerticalPodAutoscaler = &SeedSettingVerticalPodAutoscaler{Enabled: true}
-	}
+	// The published defaults turn these on; they are off because they are not offered.
+	setBlock(&settings.VerticalPodAutoscaler)
 	watchdog := setBlock(&settings.DependencyWatchdog)
-	if watchdog.Weeder == nil {
-		watchdog.Weeder = &SeedSettingDependencyWatchdogWeeder{Enabled: true}
-	}
-	if watchdog.Prober == nil {
-		watchdog.Prober = &SeedSettingDependencyWatchdogProber{Enabled: true}
-	}
+	setBlock(&watchdog.Weeder)
+	setBlock(&watchdog.Prober)
 	setBlock(&settings.TopologyAwareRouting)
 	setBlock(&settings.PersistentVolumeClaimAutoscaler)
 }

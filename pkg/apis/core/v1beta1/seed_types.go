@@ -302,7 +302,7 @@ type SeedSettingLoadBalancerServicesZonalIngress struct {
 
 // SeedSettingVerticalPodAutoscaler configures the vertical pod autoscaler of a seed.
 type SeedSettingVerticalPodAutoscaler struct {
-	// Whether it is installed. Defaults to true.
+	// Whether it is installed. Not offered, so it defaults to false.
 	Enabled bool `json:"enabled"`
 	// Feature gates to turn on or off.
 	// +optional
@@ -324,13 +324,13 @@ type SeedSettingDependencyWatchdog struct {
 
 // SeedSettingDependencyWatchdogWeeder configures the restarts of waiting pods.
 type SeedSettingDependencyWatchdogWeeder struct {
-	// Whether it runs. Defaults to true.
+	// Whether it runs. Not offered, so it defaults to false.
 	Enabled bool `json:"enabled"`
 }
 
 // SeedSettingDependencyWatchdogProber configures the scale-down while nodes cannot be reached.
 type SeedSettingDependencyWatchdogProber struct {
-	// Whether it runs. Defaults to true.
+	// Whether it runs. Not offered, so it defaults to false.
 	Enabled bool `json:"enabled"`
 }
 

@@ -9,6 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// ValidateNewSeed checks a Seed that is to be created.
+func ValidateNewSeed(seed *Seed) field.ErrorList {
+	return append(ValidateSeed(seed), notOfferedToSeeds(&seed.Spec, field.NewPath("spec"))...)
+}
+
 // ValidateSeed checks a Seed on its own.
 func ValidateSeed(seed *Seed) field.ErrorList {
 	errs := validateMeta(&seed.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
@@ -21,6 +26,7 @@ func ValidateSeedUpdate(seed, old *Seed) field.ErrorList {
 	errs := validateMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta)
 	errs = append(errs, validateSeedOperationUpdate(seed, old)...)
 	errs = append(errs, validateSeedSpecUpdate(&seed.Spec, &old.Spec, field.NewPath("spec"))...)
+	errs = append(errs, newlyRefused(notOfferedToSeeds(&seed.Spec, field.NewPath("spec")), notOfferedToSeeds(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateSeed(seed)...)
 }
 
@@ -43,6 +49,11 @@ func validateSeedOperationUpdate(seed, old *Seed) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(GardenerOperation), fmt.Sprintf("cannot be changed while %q is pending; wait until gardenlet has removed it", before))}
+}
+
+// ValidateNewSeedSpec checks the specification of a Seed that is to be created, wherever it is written.
+func ValidateNewSeedSpec(spec *SeedSpec, path *field.Path) field.ErrorList {
+	return append(ValidateSeedSpec(spec, path), notOfferedToSeeds(spec, path)...)
 }
 
 // ValidateSeedSpec checks the specification of a Seed, wherever it is written.

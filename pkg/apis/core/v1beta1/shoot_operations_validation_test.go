@@ -210,7 +210,12 @@ func TestValidateShootUpdateInState(t *testing.T) {
 			s.Status.InPlaceUpdates = nil
 			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: ptr.To("1.34.1")}
 		}, func(s *Shoot) { s.Spec.Provider.Workers[0].Kubernetes = nil }, "spec.provider.workers[0].kubernetes.version", "skips minor versions"},
-		{"control plane moves in", func(*Shoot) {}, func(s *Shoot) { s.Spec.Provider.Workers[0].ControlPlane = &WorkerControlPlane{} }, "spec.provider.workers", "create another cluster"},
+		{"from in place to rolling", func(s *Shoot) { s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(AutoInPlaceUpdate) }, func(s *Shoot) {
+			s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(AutoRollingUpdate)
+		}, "spec.provider.workers[0].updateStrategy", "create another pool"},
+		{"control plane moves out", func(s *Shoot) { s.Spec.Provider.Workers[0].ControlPlane = &WorkerControlPlane{} }, func(s *Shoot) {
+			s.Spec.Provider.Workers[0].ControlPlane = nil
+		}, "spec.provider.workers", "create another cluster"},
 		{"other DNS provider", func(s *Shoot) { s.Spec.DNS = aShootWithEverything().Spec.DNS }, func(s *Shoot) { s.Spec.DNS.Providers[0].Type = ptr.To("gcp") }, "spec.dns.providers[0].type", `it was "aws-route53"`},
 		{"no DNS provider", func(s *Shoot) { s.Spec.DNS = aShootWithEverything().Spec.DNS }, func(s *Shoot) { s.Spec.DNS.Providers = nil }, "spec.dns.providers", "cannot be removed"},
 	} {

@@ -36,7 +36,7 @@ func ValidateShoot(shoot *Shoot) field.ErrorList {
 
 // ValidateNewShoot checks a Shoot that is to be created.
 func ValidateNewShoot(shoot *Shoot) field.ErrorList {
-	errs := ValidateShoot(shoot)
+	errs := append(ValidateShoot(shoot), notOfferedToShoots(&shoot.Spec, field.NewPath("spec"))...)
 	finalizers := field.NewPath("metadata", "finalizers")
 	for i, finalizer := range shoot.Finalizers {
 		if finalizer == GardenerName || finalizer == FinalizerReferenceProtection {
@@ -88,6 +88,7 @@ func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	}
 	errs = append(errs, validateShootSpecUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
 	errs = append(errs, validateShootStateUpdate(shoot, old, field.NewPath("spec"))...)
+	errs = append(errs, newlyRefused(notOfferedToShoots(&shoot.Spec, field.NewPath("spec")), notOfferedToShoots(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateShoot(shoot)...)
 }
 

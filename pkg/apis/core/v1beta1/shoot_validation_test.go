@@ -144,7 +144,6 @@ func TestValidateShootUpdate(t *testing.T) {
 		{"next minor", func(s *Shoot) { s.Spec.Kubernetes.Version = "1.37.0" }, "", ""},
 		{"minor skipped", func(s *Shoot) { s.Spec.Kubernetes.Version = "1.38.0" }, "spec.kubernetes.version", "skips minor versions"},
 		{"downgrade", func(s *Shoot) { s.Spec.Kubernetes.Version = "1.36.2" }, "spec.kubernetes.version", "it was 1.36.3"},
-		{"from rolling to in place", func(s *Shoot) { s.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(AutoInPlaceUpdate) }, "spec.provider.workers[0].updateStrategy", "create another pool"},
 		{"anything while it is deleted", func(s *Shoot) {
 			s.DeletionTimestamp, s.Spec.Region = &metav1.Time{Time: time.Unix(1, 0)}, "other"
 		}, "spec", "being deleted"},

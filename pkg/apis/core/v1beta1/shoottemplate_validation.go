@@ -13,6 +13,7 @@ func ValidateShootTemplate(template *ShootTemplate, namespace string, path *fiel
 	shoot := &Shoot{ObjectMeta: template.ObjectMeta, Spec: *template.Spec.DeepCopy()}
 	shoot.Namespace = namespace
 	SetDefaultsShoot(shoot)
+	errs = append(errs, notOfferedToShoots(&shoot.Spec, path.Child("spec"))...)
 	return append(errs, ValidateShootSpec(&shoot.Spec, namespace, path.Child("spec"))...)
 }
 

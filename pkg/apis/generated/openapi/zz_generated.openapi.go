@@ -8666,7 +8666,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingDependencyWatchdogProber(ref common
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether it runs. Defaults to true.",
+							Description: "Whether it runs. Not offered, so it defaults to false.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -8688,7 +8688,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingDependencyWatchdogWeeder(ref common
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether it runs. Defaults to true.",
+							Description: "Whether it runs. Not offered, so it defaults to false.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -9018,7 +9018,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingVerticalPodAutoscaler(ref common.Re
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether it is installed. Defaults to true.",
+							Description: "Whether it is installed. Not offered, so it defaults to false.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",

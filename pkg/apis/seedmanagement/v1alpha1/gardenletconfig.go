@@ -95,7 +95,7 @@ func validateSeedTemplate(template *SeedTemplate, complete bool, path *field.Pat
 	}
 	spec := template.Spec.DeepCopy()
 	gardencorev1beta1.SetDefaultsSeedSpec(spec)
-	specErrs := gardencorev1beta1.ValidateSeedSpec(spec, path.Child("spec"))
+	specErrs := gardencorev1beta1.ValidateNewSeedSpec(spec, path.Child("spec"))
 	if !complete {
 		// the shoot, and the gardenlet that installs this one, give what is missing
 		specErrs = specErrs.Filter(field.NewErrorTypeMatcher(field.ErrorTypeRequired))

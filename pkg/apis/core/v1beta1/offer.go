@@ -1,0 +1,33 @@
+package v1beta1
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// What is not offered. The API has every field of the published one, so that objects of others can be read; a value that asks for
+// something that Trellis does not do is refused, with the reason and what to do instead. Objects that had such a value before it
+// was refused keep it and can be changed otherwise.
+
+// notOffered refuses a value.
+func notOffered(path *field.Path, why, instead string) *field.Error {
+	return field.Forbidden(path, "not offered: "+why+"; "+instead)
+}
+
+// refuseIf is notOffered for a value that asks for something.
+func refuseIf(asked bool, path *field.Path, why, instead string) field.ErrorList {
+	if !asked {
+		return nil
+	}
+	return field.ErrorList{notOffered(path, why, instead)}
+}
+
+// newlyRefused leaves out what was refused of the object before its change.
+func newlyRefused(refused, before field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, err := range before {
+		known[err.Error()] = true
+	}
+	return slices.DeleteFunc(refused, func(err *field.Error) bool { return known[err.Error()] })
+}
