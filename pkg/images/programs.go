@@ -45,6 +45,7 @@ var programs = []program{
 	{name: "resource-manager", pkg: "./cmd/resource-manager", image: true, base: baseStatic, user: nonRoot},
 	{name: "etcd-steward", pkg: "./cmd/etcd-steward", image: true, base: baseStatic},
 	{name: "vpn", pkg: "./cmd/vpn", image: true, base: baseNetwork},
+	{name: "cluster-autoscaler", pkg: "./cmd/cluster-autoscaler", image: true, base: baseStatic, user: nonRoot},
 	{name: "federation", pkg: "./cmd/federation", image: true, base: baseStatic, user: nonRoot},
 	{name: "node-agent", pkg: "./cmd/node-agent"},
 	{name: "pause", pkg: "./images/pause"},

@@ -1,0 +1,156 @@
+package clusterautoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/nodegroup"
+)
+
+const (
+	// inactivity is how long a look at the shoot may take, or fail, before the process counts as dead.
+	inactivity = 15 * time.Minute
+	component  = "cluster-autoscaler"
+)
+
+// Run scales the shoot until ctx is done. seed is the cluster with the shoot's control plane.
+func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Options) error {
+	limits, err := options.limits()
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", options.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("kubeconfig of the shoot: %w", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	machines, err := startMachines(ctx, seed, options, limits)
+	if err != nil {
+		return err
+	}
+	watched := newShoot(clientset)
+	if err := watched.start(ctx); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	autoscaler, err := newAutoscaler(log, options, machines, clientset, recorder(ctx, clientset), newMetrics(registry))
+	if err != nil {
+		return err
+	}
+	autoscaler.look = func() (*Snapshot, error) { return watched.snapshot(time.Now()) }
+	autoscaler.takeBack(ctx)
+
+	alive := &heartbeat{}
+	alive.beat()
+	serve(ctx, log, options.Address, registry, alive)
+	autoscaler.loop(ctx, alive)
+	return nil
+}
+
+func newAutoscaler(log logr.Logger, options Options, groups Groups, clientset kubernetes.Interface, events record.EventRecorder, metrics *metrics) (*Autoscaler, error) {
+	drainer := &drainer{client: clientset, longestGrace: time.Duration(options.MaxGracefulTerminationSeconds) * time.Second, interval: time.Second}
+	choose, err := expanderChain(options.Expanders)
+	if err != nil {
+		return nil, err
+	}
+	return &Autoscaler{
+		options: options, groups: groups, drain: drainer.drain, untaint: drainer.untaint, events: events, log: log, now: time.Now,
+		choose: choose, backoff: newBackoff(&options), since: unneededSince{}, metrics: metrics, underway: map[string]Removal{},
+	}, nil
+}
+
+// startMachines watches the machines of the shoot in the seed.
+func startMachines(ctx context.Context, seed *rest.Config, options Options, limits []nodegroup.Limits) (*nodegroup.Machines, error) {
+	types := runtime.NewScheme()
+	if err := machinev1alpha1.AddToScheme(types); err != nil {
+		return nil, err
+	}
+	watched, err := cluster.New(seed, func(o *cluster.Options) {
+		o.Scheme = types
+		o.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{options.Namespace: {}}}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client of the seed: %w", err)
+	}
+	go func() { _ = watched.Start(ctx) }()
+	for _, object := range []client.Object{&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{}} {
+		// Returns when the kind has been read once.
+		if _, err := watched.GetCache().GetInformer(ctx, object); err != nil {
+			return nil, fmt.Errorf("reading machines of the seed: %w", err)
+		}
+	}
+	return &nodegroup.Machines{Client: watched.GetClient(), Namespace: options.Namespace, Limits: limits, Defaults: options.Groups, Now: time.Now}, nil
+}
+
+func recorder(ctx context.Context, clientset kubernetes.Interface) record.EventRecorder {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: clientset.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+}
+
+// loop looks at the shoot at every interval.
+func (a *Autoscaler) loop(ctx context.Context, alive *heartbeat) {
+	ticker := time.NewTicker(a.options.ScanInterval)
+	defer ticker.Stop()
+	for {
+		if err := a.RunOnce(ctx); err != nil {
+			a.log.Error(err, "Looking at the shoot failed")
+		} else {
+			alive.beat()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// heartbeat is when the shoot was last looked at without an error.
+type heartbeat struct{ last atomic.Int64 }
+
+func (h *heartbeat) beat() { h.last.Store(time.Now().UnixNano()) }
+
+func (h *heartbeat) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if since := time.Since(time.Unix(0, h.last.Load())); since > inactivity {
+		http.Error(w, fmt.Sprintf("the shoot was last looked at %s ago; see the log", since.Round(time.Second)), http.StatusInternalServerError)
+	}
+}
+
+// serve offers health and metrics until ctx is done.
+func serve(ctx context.Context, log logr.Logger, address string, registry *prometheus.Registry, alive http.Handler) {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", alive)
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			log.Error(err, "Serving health and metrics failed", "address", address)
+		}
+	}()
+}
