@@ -111,7 +111,7 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return server.GenericAPIServer.PrepareRun().RunWithContext(ctx)
+	return server.Run(ctx)
 }
 
 func (o *Options) newServer() (*Server, error) {
@@ -120,6 +120,11 @@ func (o *Options) newServer() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	reservations, err := reserveIn(config, o.Recommended.Etcd.StorageConfig)
+	if err != nil {
+		return nil, err
+	}
+	dependencies.Reservations = reservations
 	client, err := kubernetes.NewForConfig(config.ClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("client of the garden's kube-apiserver: %w", err)
@@ -131,6 +136,7 @@ func (o *Options) newServer() (*Server, error) {
 	return newServer(config, client, dependencies, serverSettings{
 		tokens:           tokens,
 		seeds:            authorizeSeeds(config),
+		reservations:     reservations,
 		clusterIdentity:  o.ClusterIdentity,
 		adminExpiration:  o.AdminKubeconfigMaxExpiration,
 		viewerExpiration: o.ViewerKubeconfigMaxExpiration,

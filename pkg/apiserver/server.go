@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,16 +24,25 @@ import (
 	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
 	"github.com/trellis-garden/trellis/pkg/apiserver/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registry"
+	"github.com/trellis-garden/trellis/pkg/apiserver/reservation"
 	"github.com/trellis-garden/trellis/pkg/apiserver/workloadidentity"
 )
 
 // Server serves the garden's API.
 type Server struct {
 	GenericAPIServer *genericapiserver.GenericAPIServer
+
+	reservations *reservation.Reservations
+}
+
+// Run serves until the context ends and the last requests are answered.
+func (s *Server) Run(ctx context.Context) error {
+	return errors.Join(s.GenericAPIServer.PrepareRun().RunWithContext(ctx), s.reservations.Close())
 }
 
 type serverSettings struct {
 	seeds                             *seedAuthorization
+	reservations                      *reservation.Reservations
 	clusterIdentity                   string
 	adminExpiration, viewerExpiration time.Duration
 	// tokens issues tokens of workload identities; nil when the server has no key for it.
@@ -74,7 +84,7 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 		go publishIdentity(hook.Context, client, settings.clusterIdentity)
 		return nil
 	})
-	return &Server{GenericAPIServer: generic}, err
+	return &Server{GenericAPIServer: generic, reservations: settings.reservations}, err
 }
 
 func buildStorage(getter generic.RESTOptionsGetter, kinds []registry.Served) (map[schema.GroupVersion]map[string]rest.Storage, registry.Stores, error) {

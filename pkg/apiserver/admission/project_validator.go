@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apiserver/reservation"
 )
 
 // ProjectValidatorName is the name of the plugin that keeps projects apart.
@@ -34,12 +36,19 @@ func (p *projectValidator) Validate(ctx context.Context, a admission.Attributes,
 	if !ok || project.Spec.Namespace == nil || (old != nil && ptr.Equal(old.Spec.Namespace, project.Spec.Namespace)) {
 		return nil
 	}
-	selector := fields.OneTermEqualSelector("spec.namespace", *project.Spec.Namespace)
-	owners, err := list[*corev1beta1.Project](ctx, p.Reader, corev1beta1.Resource("projects"), "", selector)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
-	return invalid(a, validateNamespaceIsFree(project, owners))
+	namespace := *project.Spec.Namespace
+	claim := reservation.Claim{Owner: project.Name, Value: namespace}
+	return p.reserve(ctx, a, "namespaces/"+namespace, claim, func(ctx context.Context, claims []reservation.Claim) error {
+		selector := fields.OneTermEqualSelector("spec.namespace", namespace)
+		owners, err := list[*corev1beta1.Project](ctx, p.Reader, corev1beta1.Resource("projects"), "", selector)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		for _, claim := range claims {
+			owners = append(owners, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: claim.Owner}})
+		}
+		return invalid(a, validateNamespaceIsFree(project, owners))
+	})
 }
 
 // validateNamespaceIsFree checks the namespace of a project against the projects that have it.

@@ -98,6 +98,20 @@ func times(list corev1.ResourceList, factor int64) corev1.ResourceList {
 	return result
 }
 
+// larger returns the larger amount of each metric.
+func larger(a, b corev1.ResourceList) corev1.ResourceList {
+	result := maps.Clone(a)
+	if result == nil {
+		result = corev1.ResourceList{}
+	}
+	for name, quantity := range b {
+		if present := result[name]; quantity.Cmp(present) > 0 {
+			result[name] = quantity
+		}
+	}
+	return result
+}
+
 // exceedsAny tells whether more is wanted than before of anything that is limited.
 func exceedsAny(wanted, before, limits corev1.ResourceList) bool {
 	for name := range limits {

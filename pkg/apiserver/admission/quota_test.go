@@ -89,6 +89,27 @@ func TestQuotaMetrics(t *testing.T) {
 	}
 }
 
+func TestClaimsOfQuotas(t *testing.T) {
+	// A claim for a shoot that is stored already counts once, with what is larger.
+	got := larger(resources("cpu", "4", "memory", "8Gi"), resources("cpu", "2", "memory", "16Gi", "gpu", "1"))
+	for name, want := range resources("cpu", "4", "memory", "16Gi", "gpu", "1") {
+		if quantity := got[name]; quantity.Cmp(want) != 0 {
+			t.Errorf("%s = %s, want %s", name, &quantity, &want)
+		}
+	}
+	if got := larger(nil, resources("cpu", "2")); len(got) != 1 {
+		t.Errorf("the larger of nothing and two CPUs is %v", got)
+	}
+	quota := &corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "trial"}, Spec: corev1beta1.QuotaSpec{Scope: corev1.ObjectReference{Kind: "Project"}}}
+	if got := quotaScope(quota, aShoot()); got != "quotas/garden/trial/garden-demo" {
+		t.Errorf("scope of a quota of projects = %s", got)
+	}
+	quota.Spec.Scope.Kind = "Secret"
+	if got := quotaScope(quota, aShoot()); got != "quotas/garden/trial" {
+		t.Errorf("scope of a quota of credentials = %s", got)
+	}
+}
+
 func TestLifetime(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	quota := func(days *int32) *corev1beta1.Quota {

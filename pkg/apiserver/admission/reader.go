@@ -32,6 +32,8 @@ type Reader interface {
 type Dependencies struct {
 	Reader     Reader
 	Authorizer authorizer.Authorizer
+	// Reservations lets checks of limits know of requests that run at the same time.
+	Reservations Reservations
 	// SecretExists tells whether the garden holds a Secret.
 	SecretExists func(ctx context.Context, namespace, name string) (bool, error)
 	// ConfigMapExists tells whether the garden holds a ConfigMap.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apiserver/reservation"
 )
 
 // ShootDNSName is the name of the plugin that gives shoots domains, each its own.
@@ -109,32 +110,58 @@ func (s *shootDNS) Validate(ctx context.Context, a admission.Attributes, _ admis
 	if !ok || domainOf(shoot) == "" || (old != nil && domainOf(old) == domainOf(shoot)) {
 		return nil
 	}
-	errs, err := s.validateDomain(ctx, shoot)
-	return verdict(a, errs, err)
+	return s.validateDomain(ctx, a, shoot)
 }
+
+// domainsScope is where domains are claimed that shoots choose themselves. It is one for all, since a domain also excludes those
+// above and below it.
+const domainsScope = "domains"
 
 // validateDomain checks a new domain. Below default domains every shoot has its own name by construction; only other
 // domains have to be compared with those of all shoots.
-func (s *shootDNS) validateDomain(ctx context.Context, shoot *corev1beta1.Shoot) (field.ErrorList, error) {
+func (s *shootDNS) validateDomain(ctx context.Context, a admission.Attributes, shoot *corev1beta1.Shoot) error {
 	project, err := projectOf(ctx, s.Reader, shoot.Namespace)
 	if err != nil || project == nil {
-		return nil, err
+		return verdict(a, nil, err)
 	}
 	if generated, err := s.isGenerated(ctx, shoot, project.Name); err != nil || generated {
-		return nil, err
+		return verdict(a, nil, err)
 	}
 	seeds, err := list[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", fields.Everything())
 	if err != nil {
-		return nil, err
+		return apierrors.NewInternalError(err)
 	}
 	if above := defaultDomainAbove(domainOf(shoot), seeds); above != "" {
-		return validateDefaultDomain(shoot, project.Name, above), nil
+		return invalid(a, validateDefaultDomain(shoot, project.Name, above))
 	}
-	shoots, err := list[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), "", fields.Everything())
-	if err != nil {
-		return nil, err
+	claim := reservation.Claim{Owner: nameOf(shoot), Value: domainOf(shoot)}
+	return s.reserve(ctx, a, domainsScope, claim, func(ctx context.Context, claims []reservation.Claim) error {
+		shoots, err := list[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), "", fields.Everything())
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		taken := append(domainsOfOthers(shoot, shoots), claimedDomains(byOthers(claims, nameOf(shoot)))...)
+		return invalid(a, validateDomainIsFree(domainOf(shoot), taken, seeds))
+	})
+}
+
+// domainsOfOthers returns the domains of all shoots but one.
+func domainsOfOthers(shoot *corev1beta1.Shoot, shoots []*corev1beta1.Shoot) []string {
+	var domains []string
+	for _, other := range shoots {
+		if other.Namespace != shoot.Namespace || other.Name != shoot.Name {
+			domains = append(domains, domainOf(other))
+		}
 	}
-	return validateDomainIsFree(shoot, shoots, seeds), nil
+	return domains
+}
+
+func claimedDomains(claims []reservation.Claim) []string {
+	var domains []string
+	for _, claim := range claims {
+		domains = append(domains, claim.Value)
+	}
+	return domains
 }
 
 // isGenerated recognises the domain that a shoot has from its seed, without looking at anything else.
@@ -163,13 +190,10 @@ func validateDefaultDomain(shoot *corev1beta1.Shoot, project, above string) fiel
 }
 
 // validateDomainIsFree makes sure that no other cluster lives at, above or below a domain.
-func validateDomainIsFree(shoot *corev1beta1.Shoot, shoots []*corev1beta1.Shoot, seeds []*corev1beta1.Seed) field.ErrorList {
-	domain := domainOf(shoot)
-	for _, other := range shoots {
-		if (other.Namespace != shoot.Namespace || other.Name != shoot.Name) && domainsMeet(domain, domainOf(other)) {
-			// The message names nobody: the other shoot may belong to people that the caller must not know of.
-			return field.ErrorList{field.Forbidden(domainPath, fmt.Sprintf("%s is, or lies above or below, the domain of another shoot: choose another", domain))}
-		}
+func validateDomainIsFree(domain string, taken []string, seeds []*corev1beta1.Seed) field.ErrorList {
+	if slices.ContainsFunc(taken, func(other string) bool { return domainsMeet(domain, other) }) {
+		// The message names nobody: the other shoot may belong to people that the caller must not know of.
+		return field.ErrorList{field.Forbidden(domainPath, fmt.Sprintf("%s is, or lies above or below, the domain of another shoot: choose another", domain))}
 	}
 	for _, seed := range seeds {
 		for _, taken := range domainsOfSeed(seed) {

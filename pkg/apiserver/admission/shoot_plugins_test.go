@@ -131,7 +131,8 @@ func TestDomainsAreUsedOnce(t *testing.T) {
 	} {
 		t.Run(domain, func(t *testing.T) {
 			shoot := aShoot(named(domain))
-			checkErrors(t, validateDomainIsFree(shoot, []*corev1beta1.Shoot{shoot, other, nameless}, []*corev1beta1.Seed{aSeed()}), want...)
+			taken := domainsOfOthers(shoot, []*corev1beta1.Shoot{shoot, other, nameless})
+			checkErrors(t, validateDomainIsFree(domain, taken, []*corev1beta1.Seed{aSeed()}), want...)
 		})
 	}
 }

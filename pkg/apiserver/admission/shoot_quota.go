@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apiserver/reservation"
 )
 
 // ShootQuotaValidatorName is the name of the plugin that keeps shoots within quotas.
@@ -104,50 +106,74 @@ func (s *shootQuotaValidator) Validate(ctx context.Context, a admission.Attribut
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	profiles := &profileCache{reader: s.Reader}
 	for _, quota := range quotas {
-		excess, err := s.excess(ctx, shoot, old, quota, profiles)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		if excess != nil {
-			return admission.NewForbidden(a, excess)
+		if err := s.keepWithin(ctx, a, quota, shoot, old); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// excess tells what the shoot takes too much of one quota.
-func (s *shootQuotaValidator) excess(ctx context.Context, shoot, old *corev1beta1.Shoot, quota *corev1beta1.Quota, profiles *profileCache) (excess, err error) {
-	if len(quota.Spec.Metrics) == 0 {
-		return nil, nil
-	}
-	wanted, err := profiles.demand(ctx, shoot)
+// keepWithin refuses what exceeds one quota, together with what others take and are about to take.
+func (s *shootQuotaValidator) keepWithin(ctx context.Context, a admission.Attributes, quota *corev1beta1.Quota, shoot, old *corev1beta1.Shoot) error {
+	profiles := &profileCache{reader: s.Reader}
+	wanted, before, err := profiles.demandOfChange(ctx, shoot, old)
 	if err != nil {
-		return nil, err
-	}
-	var before corev1.ResourceList
-	if old != nil && sameBinding(shoot, old) {
-		if before, err = profiles.demand(ctx, old); err != nil {
-			return nil, err
-		}
+		return apierrors.NewInternalError(err)
 	}
 	if !exceedsAny(wanted, before, quota.Spec.Metrics) {
-		return nil, nil
+		return nil
 	}
+	value, err := json.Marshal(wanted)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	claim := reservation.Claim{Owner: nameOf(shoot), Value: string(value)}
+	return s.reserve(ctx, a, quotaScope(quota, shoot), claim, func(ctx context.Context, claims []reservation.Claim) error {
+		used, err := s.usedBy(ctx, shoot, quota, profiles, claims)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		if err := checkMetrics(quota, used, wanted, before); err != nil {
+			return admission.NewForbidden(a, err)
+		}
+		return nil
+	})
+}
+
+// quotaScope is where shares of a quota are claimed. A quota of projects is a limit for each of them.
+func quotaScope(quota *corev1beta1.Quota, shoot *corev1beta1.Shoot) string {
+	scope := "quotas/" + nameOf(quota)
+	if quota.Spec.Scope.Kind == quotaScopeProject {
+		scope += "/" + shoot.Namespace
+	}
+	return scope
+}
+
+// usedBy returns what other shoots take of a quota: those that are stored, and those that are about to be.
+func (s *shootQuotaValidator) usedBy(ctx context.Context, shoot *corev1beta1.Shoot, quota *corev1beta1.Quota, profiles *profileCache, claims []reservation.Claim) (corev1.ResourceList, error) {
 	others, err := othersInScope(ctx, s.Reader, shoot, quota)
 	if err != nil {
 		return nil, err
 	}
-	used := corev1.ResourceList{}
+	stored := map[string]corev1.ResourceList{}
 	for _, other := range others {
-		taken, err := profiles.demand(ctx, other)
-		if err != nil {
+		if stored[nameOf(other)], err = profiles.demand(ctx, other); err != nil {
 			return nil, err
 		}
+	}
+	for _, claim := range byOthers(claims, nameOf(shoot)) {
+		var claimed corev1.ResourceList
+		if err := json.Unmarshal([]byte(claim.Value), &claimed); err != nil {
+			return nil, fmt.Errorf("claim of %s: %w", claim.Owner, err)
+		}
+		stored[claim.Owner] = larger(stored[claim.Owner], claimed)
+	}
+	used := corev1.ResourceList{}
+	for _, taken := range stored {
 		add(used, taken)
 	}
-	return checkMetrics(quota, used, wanted, before), nil
+	return used, nil
 }
 
 // quotasOf reads the quotas of the binding that a shoot uses. Quotas that are not there any more limit nothing.
@@ -173,7 +199,7 @@ func quotasOf(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot) ([]*
 // if the quota is one of projects, everywhere if it is one of credentials.
 func othersInScope(ctx context.Context, reader Reader, shoot *corev1beta1.Shoot, quota *corev1beta1.Quota) ([]*corev1beta1.Shoot, error) {
 	namespace := ""
-	if quota.Spec.Scope.Kind == "Project" {
+	if quota.Spec.Scope.Kind == quotaScopeProject {
 		namespace = shoot.Namespace
 	}
 	candidates, err := bindings(ctx, reader, namespace)
@@ -216,10 +242,24 @@ func boundBy(shoots []*corev1beta1.Shoot, bindings []binding, except *corev1beta
 	return bound
 }
 
+// quotaScopeProject is the kind of scope of quotas that limit each project.
+const quotaScopeProject = "Project"
+
 // profileCache reads each cloud profile once.
 type profileCache struct {
 	reader Reader
 	read   map[string]*corev1beta1.CloudProfileSpec
+}
+
+// demandOfChange returns what a shoot takes, and what it took of the same quotas before a change.
+func (c *profileCache) demandOfChange(ctx context.Context, shoot, old *corev1beta1.Shoot) (wanted, before corev1.ResourceList, err error) {
+	if wanted, err = c.demand(ctx, shoot); err != nil {
+		return nil, nil, err
+	}
+	if old != nil && sameBinding(shoot, old) {
+		before, err = c.demand(ctx, old)
+	}
+	return wanted, before, err
 }
 
 // demand returns what a shoot takes. One whose profile is gone takes nothing that could be known.

@@ -406,15 +406,19 @@ func (e *Environment) kubeconfigFor(server, user string, groups ...string) (stri
 	return path, clientcmd.WriteToFile(*kubeconfig, path)
 }
 
-// waitReady waits until a path is answered with 200.
+// waitReady waits until kube-apiserver answers a path with 200.
 func (e *Environment) waitReady(ctx context.Context, path string) error {
-	config := rest.CopyConfig(e.Config)
-	httpClient, err := rest.HTTPClientFor(config)
+	return e.waitAnswer(ctx, e.Config.Host+path)
+}
+
+// waitAnswer waits until a server answers with 200.
+func (e *Environment) waitAnswer(ctx context.Context, address string) error {
+	httpClient, err := rest.HTTPClientFor(rest.CopyConfig(e.Config))
 	if err != nil {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
-		response, err := httpClient.Get(config.Host + path)
+		response, err := httpClient.Get(address)
 		if err != nil {
 			return false, nil //nolint:nilerr // until the deadline
 		}
