@@ -110,6 +110,9 @@ func (c *clusters) refuse(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 
 // checkUp connects, probes and, now and then, surveys a member, and records what it found.
 func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" {
+		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonHibernated, "The cluster is hibernated; it is asked again when it has woken up")
+	}
 	member, err := c.connect(ctx, cluster)
 	if err != nil {
 		return c.refuse(ctx, cluster, "NotConnected", err.Error())
@@ -151,13 +154,14 @@ func probe(ctx context.Context, member *members.Member) (metav1.ConditionStatus,
 }
 
 // damped holds a change of the Ready condition back until the answers have been different for long enough; "" means
-// to leave the condition as it is. Until a member has been ready for the first time, every answer counts at once.
+// to leave the condition as it is. Until a member has been ready for the first time, and after it has slept, every answer
+// counts at once.
 func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.ConditionStatus) metav1.ConditionStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
 	neverReady := cluster.Status.KubernetesVersion == ""
-	if known == nil || known.Status == answer || neverReady {
+	if known == nil || known.Status == answer || neverReady || known.Reason == clusterv1alpha1.ReasonHibernated {
 		delete(c.since, cluster.Name)
 		return answer
 	}

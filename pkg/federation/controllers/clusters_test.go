@@ -64,6 +64,10 @@ func TestReadinessIsDamped(t *testing.T) {
 		{"a relapse starts anew", func() {}, 20 * time.Second, metav1.ConditionUnknown, metav1.ConditionUnknown},
 		{"so this is the first again", func() {}, 15 * time.Second, metav1.ConditionTrue, ""},
 		{"until it lasts", func() {}, 30 * time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
+		{"after it slept, the first answer counts", func() {
+			is(metav1.ConditionFalse)
+			cluster.Status.Conditions[0].Reason = clusterv1alpha1.ReasonHibernated
+		}, time.Second, metav1.ConditionTrue, metav1.ConditionTrue},
 	}
 	for _, step := range steps {
 		step.before()

@@ -21,6 +21,10 @@ const (
 
 	// ConditionReady says whether the cluster's API answers.
 	ConditionReady = "Ready"
+	// ReasonHibernated is why a cluster that sleeps is not Ready.
+	ReasonHibernated = "ClusterHibernated"
+	// HibernatedAnnotation is "true" on a cluster that sleeps, falls asleep or wakes up: that it does not answer is no failure.
+	HibernatedAnnotation = "federation.trellis.garden/hibernated"
 	// ConditionCompleteAPIEnablements says whether status.apiEnablements is complete.
 	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
 )
