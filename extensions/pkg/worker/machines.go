@@ -160,11 +160,9 @@ func (a *actuator) requestDeletion(ctx context.Context, namespace string) error 
 }
 
 func (a *actuator) requestDeletionOf(ctx context.Context, object client.Object) error {
-	if machine, ok := object.(*machinev1alpha1.Machine); ok && machine.Labels[labelForceDeletion] != "True" {
-		before := client.MergeFrom(machine.DeepCopy())
-		setLabel(machine, labelForceDeletion, "True")
-		if err := client.IgnoreNotFound(a.client.Patch(ctx, machine, before)); err != nil {
-			return fmt.Errorf("Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	if machine, ok := object.(*machinev1alpha1.Machine); ok {
+		if err := a.forceDeletion(ctx, machine); err != nil {
+			return err
 		}
 	}
 	if object.GetDeletionTimestamp() != nil {
@@ -172,6 +170,19 @@ func (a *actuator) requestDeletionOf(ctx context.Context, object client.Object) 
 	}
 	if err := client.IgnoreNotFound(a.client.Delete(ctx, object)); err != nil {
 		return fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// forceDeletion has a machine deleted without draining its node.
+func (a *actuator) forceDeletion(ctx context.Context, machine *machinev1alpha1.Machine) error {
+	if machine.Labels[labelForceDeletion] == "True" {
+		return nil
+	}
+	before := client.MergeFrom(machine.DeepCopy())
+	setLabel(machine, labelForceDeletion, "True")
+	if err := client.IgnoreNotFound(a.client.Patch(ctx, machine, before)); err != nil {
+		return fmt.Errorf("Machine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	return nil
 }

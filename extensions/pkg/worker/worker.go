@@ -109,7 +109,11 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, worker *exten
 		return err
 	}
 	log.Info("waiting for machines", "machineDeployments", len(deployments))
-	if err := a.waitReady(ctx, worker.Namespace, deployments); err != nil {
+	if shoot.IsHibernated() {
+		if err := a.hibernate(ctx, worker.Namespace, deployments); err != nil {
+			return err
+		}
+	} else if err := a.waitReady(ctx, worker.Namespace, deployments); err != nil {
 		return err
 	}
 	return a.deleteUnusedClasses(ctx, worker.Namespace, deployments)
