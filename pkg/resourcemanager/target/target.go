@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 )
 
 const (
@@ -36,6 +38,8 @@ const (
 	notReadyFor = 200 * time.Millisecond
 	// doubtAfter is how long a target may be away before its Secret is read again.
 	doubtAfter = 30 * time.Second
+	// asleepFor is when to come back to a hibernated shoot. Its waking up changes the Secret, and that is watched.
+	asleepFor = 10 * time.Minute
 )
 
 // ErrNoTarget says that a namespace has no Secret that leads to a shoot: the shoot is gone or not there yet.
@@ -53,6 +57,8 @@ type Target struct {
 
 	// version is the resource version of the Secret that the target was built from.
 	version string
+	// asleep says that the shoot is hibernated: there is nothing to ask.
+	asleep bool
 	// ctx ends when the target is forgotten.
 	ctx    context.Context
 	forget context.CancelFunc
@@ -73,6 +79,9 @@ func (t *Target) Context() context.Context { return t.ctx }
 // Ready returns nil when the API server answers /readyz, else an error that wraps ErrNotReady. Answers are shared: many
 // callers cause at most one request in a short time.
 func (t *Target) Ready(ctx context.Context) error {
+	if t.asleep {
+		return fmt.Errorf("%w: the shoot is hibernated", ErrNotReady)
+	}
 	if t.probe == nil {
 		return nil
 	}
@@ -123,6 +132,9 @@ func (t *Target) doubtful(now time.Time) bool {
 // RetryAfter says when to ask again after Ready failed: often at first, when the API server is probably starting, rarely
 // when it has been away for long.
 func (t *Target) RetryAfter() time.Duration {
+	if t.asleep {
+		return asleepFor
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch down := time.Since(t.downSince); {
@@ -203,6 +215,7 @@ func (r *Registry) Shoot(ctx context.Context, namespace string) (*Target, error)
 		return nil, fmt.Errorf("client from Secret %s/%s: %w", namespace, SecretName, err)
 	}
 	t.version = secret.ResourceVersion
+	t.asleep = secret.Annotations[resourcesv1alpha1.Asleep] == "true"
 	r.targets[namespace] = t
 	return t, nil
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 )
 
 const kubeconfig = `
@@ -44,6 +46,24 @@ func TestRegistry(t *testing.T) {
 	}
 	if shoot(t, registry) == first {
 		t.Error("a changed Secret gives the old client")
+	}
+}
+
+func TestHibernatedShootsAreNotAsked(t *testing.T) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName, Annotations: map[string]string{resourcesv1alpha1.Asleep: "true"}},
+		Data:       map[string][]byte{SecretKey: []byte(kubeconfig)},
+	}
+	target := shoot(t, NewStaticRegistry(fake.NewClientBuilder().WithObjects(secret).Build()))
+	target.probe = func(context.Context) error {
+		t.Error("the API server is asked")
+		return nil
+	}
+	if err := target.Ready(t.Context()); !errors.Is(err, ErrNotReady) {
+		t.Errorf("got %v", err)
+	}
+	if got := target.RetryAfter(); got != asleepFor {
+		t.Errorf("retry after %s", got)
 	}
 }
 

@@ -48,6 +48,9 @@ const (
 	PreserveResources = "resources.gardener.cloud/preserve-resources"
 	// SkipHealthCheck is the annotation, "true", of objects whose health does not count.
 	SkipHealthCheck = "resources.gardener.cloud/skip-health-check"
+	// Asleep is the annotation, "true", of the Secret gardener-internal of a hibernated shoot: its machines are gone, and its
+	// API server is stopped on purpose.
+	Asleep = "trellis.garden/asleep"
 	// DescriptionAnnotation is the annotation of applied objects that says not to change them.
 	DescriptionAnnotation = "resources.gardener.cloud/description"
 	// OriginAnnotation is the annotation of applied objects with <cluster id>:<namespace>/<managed resource>.
