@@ -44,6 +44,23 @@ func (g *Graph) Add(task Task) TaskID {
 	return TaskID(task.Name)
 }
 
+// Last returns the tasks that no other depends on, so far: a task that depends on them comes after all.
+func (g *Graph) Last() []TaskID {
+	needed := map[TaskID]bool{}
+	for _, task := range g.tasks {
+		for _, id := range task.Dependencies {
+			needed[id] = true
+		}
+	}
+	var last []TaskID
+	for _, task := range g.tasks {
+		if id := TaskID(task.Name); !needed[id] {
+			last = append(last, id)
+		}
+	}
+	return last
+}
+
 // Flow is a compiled graph: every dependency exists and there is no cycle. It is immutable and may run many times.
 type Flow struct {
 	name  string

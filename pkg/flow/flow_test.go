@@ -54,6 +54,20 @@ func TestStringShowsOrderAndSkips(t *testing.T) {
 	}
 }
 
+func TestLast(t *testing.T) {
+	g := NewGraph("test")
+	a := g.Add(Task{Name: "a"})
+	b := g.Add(Task{Name: "b", Dependencies: []TaskID{a}})
+	c := g.Add(Task{Name: "c", Dependencies: []TaskID{a}, SkipIf: true})
+	if got, want := g.Last(), []TaskID{b, c}; !slices.Equal(got, want) {
+		t.Errorf("last are %v, want %v", got, want)
+	}
+	g.Add(Task{Name: "d", Dependencies: g.Last()})
+	if got, want := g.Last(), []TaskID{"d"}; !slices.Equal(got, want) {
+		t.Errorf("last are %v, want %v", got, want)
+	}
+}
+
 func TestRunKeepsOrder(t *testing.T) {
 	var log recorder
 	g := NewGraph("test")

@@ -53,7 +53,8 @@ func (c *Care) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, careTimeout)
 	defer cancel()
-	if err := c.report(ctx, shoot, c.look(ctx, shoot)); err != nil {
+	conditions, constraints := c.look(ctx, shoot)
+	if err := c.report(ctx, shoot, conditions, constraints); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: nextLook(shoot, period, c.now())}, nil
@@ -76,29 +77,34 @@ func (c *Care) now() time.Time {
 	return c.Now()
 }
 
-// look returns all conditions as they are right now.
-func (c *Care) look(ctx context.Context, shoot *gardencorev1beta1.Shoot) []gardencorev1beta1.Condition {
+// look returns all conditions and constraints as they are right now. Constraints are left as they are, nil, when the cluster
+// cannot be asked.
+func (c *Care) look(ctx context.Context, shoot *gardencorev1beta1.Shoot) (found, constraints []gardencorev1beta1.Condition) {
 	namespace := shoot.Status.TechnicalID
 	workerless := len(shoot.Spec.Provider.Workers) == 0
-	found := []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, workerless)}
+	if shoot.Status.IsHibernated || hibernationWanted(shoot) {
+		return asleepConditions(workerless), asleepConstraints()
+	}
+	found = []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, workerless)}
 
 	clientset, err := shootClientset(ctx, c.Seed, namespace)
 	if err == nil {
 		_, err = clientset.Discovery().RESTClient().Get().AbsPath("/healthz").DoRaw(ctx)
 	}
 	if err != nil {
-		return append(found, c.unavailable(err, workerless)...)
+		return append(found, c.unavailable(err, workerless)...), nil
 	}
 	found = append(found, conditions.New(gardencorev1beta1.ShootAPIServerAvailable, gardencorev1beta1.ConditionTrue,
 		"HealthzRequestSucceeded", "API server /healthz endpoint responded with success status code."))
+	constraints = webhookConstraints(ctx, clientset)
 	if workerless {
-		return append(found, c.systemComponents(ctx, shoot, nil, nil))
+		return append(found, c.systemComponents(ctx, shoot, nil, nil)), constraints
 	}
 	nodes, err := clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return append(found, unknown(gardencorev1beta1.ShootEveryNodeReady, err), unknown(gardencorev1beta1.ShootSystemComponentsHealthy, err))
+		return append(found, unknown(gardencorev1beta1.ShootEveryNodeReady, err), unknown(gardencorev1beta1.ShootSystemComponentsHealthy, err)), constraints
 	}
-	return append(found, EveryNodeReady(shoot.Spec.Provider.Workers, nodes.Items), c.systemComponents(ctx, shoot, clientset, nodes.Items))
+	return append(found, EveryNodeReady(shoot.Spec.Provider.Workers, nodes.Items), c.systemComponents(ctx, shoot, clientset, nodes.Items)), constraints
 }
 
 // unavailable are the conditions of a shoot whose API server does not answer: nothing else can be known.
@@ -259,14 +265,17 @@ func readyMessage(node *corev1.Node) string {
 	return "its kubelet has not reported yet"
 }
 
-// report writes the conditions.
-func (c *Care) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, found []gardencorev1beta1.Condition) error {
+// report writes the conditions and constraints.
+func (c *Care) report(ctx context.Context, shoot *gardencorev1beta1.Shoot, found, constraints []gardencorev1beta1.Condition) error {
 	now := c.now()
 	before := shoot.DeepCopy()
 	for _, condition := range found {
 		previous := conditions.Get(shoot.Status.Conditions, condition.Type)
 		condition = soften(condition, previous, shoot.Status.LastOperation, c.threshold(condition.Type), now)
 		shoot.Status.Conditions = conditions.Set(shoot.Status.Conditions, condition, now)
+	}
+	for _, constraint := range constraints {
+		shoot.Status.Constraints = conditions.Set(shoot.Status.Constraints, constraint, now)
 	}
 	if equality.Semantic.DeepEqual(before.Status, shoot.Status) {
 		return nil

@@ -25,13 +25,16 @@ import (
 const deletionTimeout = 5 * time.Minute
 
 // DeletionFlow builds the graph that removes a shoot. It works on what is there, however little that is: nothing in it
-// relies on the plan of what should be there, so a shoot that is half created goes away as well.
+// relies on the plan of what should be there, so a shoot that is half created goes away as well. First the cluster is emptied
+// from within, so that its controllers take away what they made in the infrastructure.
 func (o *Operation) DeletionFlow() (*flow.Flow, error) {
 	g := flow.NewGraph("Shoot cluster deletion")
 	initialized := g.Add(flow.Task{Name: "Reading secrets", Fn: apply(o.readSecrets)})
 	kept := g.Add(flow.Task{Name: "Leaving objects of the shoot to its end", Fn: apply(o.keepObjects), Dependencies: []flow.TaskID{initialized}})
 
-	worker := o.removeExtensionKind(g, "worker pools", &extensionsv1alpha1.WorkerList{}, extension.WorkerTiming, initialized)
+	cleaned := o.addCleanup(g, initialized)
+
+	worker := o.removeExtensionKind(g, "worker pools", &extensionsv1alpha1.WorkerList{}, extension.WorkerTiming, cleaned)
 	extensions := o.removeExtensionKind(g, "extensions", &extensionsv1alpha1.ExtensionList{}, extension.DefaultTiming, worker)
 	network := o.removeExtensionKind(g, "network plugin", &extensionsv1alpha1.NetworkList{}, extension.DefaultTiming, worker, kept)
 	runtimes := o.removeExtensionKind(g, "container runtimes", &extensionsv1alpha1.ContainerRuntimeList{}, extension.DefaultTiming, worker)

@@ -28,6 +28,17 @@ func (e *configurationError) ErrorCodes() []gardencorev1beta1.ErrorCode {
 	return []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}
 }
 
+// cleanupError says that something inside the cluster does not go away.
+type cleanupError struct{ error }
+
+// Unwrap returns the cause.
+func (e *cleanupError) Unwrap() error { return e.error }
+
+// ErrorCodes implements coded.
+func (e *cleanupError) ErrorCodes() []gardencorev1beta1.ErrorCode {
+	return []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorCleanupClusterResources}
+}
+
 // nonRetryable are codes that only the user can do something about.
 var nonRetryable = []gardencorev1beta1.ErrorCode{
 	gardencorev1beta1.ErrorInfraUnauthenticated, gardencorev1beta1.ErrorInfraUnauthorized, gardencorev1beta1.ErrorInfraQuotaExceeded,

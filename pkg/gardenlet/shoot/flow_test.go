@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/flow"
 )
 
@@ -15,6 +18,9 @@ func TestFlows(t *testing.T) {
 	}{
 		{"reconcile-workers", withWorkers.ReconcileFlow},
 		{"reconcile-workerless", fleet.ReconcileFlow},
+		{"hibernate-workers", operation(t, hibernated(false)).ReconcileFlow},
+		{"hibernate-workerless", operation(t, func(in *Inputs) { workerless(in); hibernated(false)(in) }).ReconcileFlow},
+		{"hibernated", operation(t, hibernated(true)).ReconcileFlow},
 		{"deletion", withWorkers.DeletionFlow},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -39,6 +45,14 @@ func TestVPNWaitsForInfrastructureOnlyIfThatChoosesTheNetwork(t *testing.T) {
 		if got := strings.Contains(graph.String(), dependent); got != want {
 			t.Errorf("the VPN waits for the infrastructure: %v, want %v", got, want)
 		}
+	}
+}
+
+// hibernated makes the inputs those of a shoot that is to sleep, or does so already.
+func hibernated(asleep bool) func(*Inputs) {
+	return func(in *Inputs) {
+		in.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+		in.Asleep = asleep
 	}
 }
 

@@ -130,6 +130,11 @@ func (o *Operation) initializeSecrets(ctx context.Context) error {
 	if err := apiServer.GenerateKubeconfigs(ctx); err != nil {
 		return err
 	}
+	if o.Plan.Hibernation != Asleep {
+		if err := o.markAsleep(ctx, false); err != nil {
+			return err
+		}
+	}
 	return o.annotateCluster(ctx, apiServer.GenericTokenKubeconfigSecretName())
 }
 

@@ -26,15 +26,16 @@ func (o *Operation) addInfrastructure(g *flow.Graph, f foundation) (ready flow.T
 	return ready
 }
 
-// addRecord adds a DNS record.
+// addRecord adds a DNS record. Shoots that sleep have none.
 func (o *Operation) addRecord(g *flow.Graph, f foundation, purpose string, record *RecordPlan) {
+	skip := record == nil || o.Plan.Hibernation != Awake
 	deployed := g.Add(flow.Task{
-		Name: fmt.Sprintf("Deploying %s domain DNS record", purpose), SkipIf: record == nil,
+		Name: fmt.Sprintf("Deploying %s domain DNS record", purpose), SkipIf: skip,
 		Fn:           apply(func(ctx context.Context) error { return o.deployRecord(ctx, record) }),
 		Dependencies: []flow.TaskID{f.namespace},
 	})
 	g.Add(flow.Task{
-		Name: fmt.Sprintf("Waiting until %s domain DNS record is ready", purpose), SkipIf: record == nil,
+		Name: fmt.Sprintf("Waiting until %s domain DNS record is ready", purpose), SkipIf: skip,
 		Fn: func(ctx context.Context) error {
 			return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.DNSRecord{ObjectMeta: o.meta(record.Name)}, extension.DNSRecordTiming)
 		},

@@ -16,7 +16,8 @@ import (
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
-// Inputs is everything of the garden that decides about a shoot. A Plan is made from nothing else.
+// Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden, except
+// whether the shoot is asleep.
 type Inputs struct {
 	Shoot        *gardencorev1beta1.Shoot
 	Seed         *gardencorev1beta1.Seed
@@ -29,6 +30,8 @@ type Inputs struct {
 	Registrations []gardencorev1beta1.ControllerRegistration
 	// GardenIdentity is the identity of the garden.
 	GardenIdentity string
+	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.
+	Asleep bool
 }
 
 // readInputs reads the inputs of a shoot from the garden.

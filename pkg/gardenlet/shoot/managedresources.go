@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 )
@@ -29,7 +30,7 @@ func (o *Operation) deployManagedResource(ctx context.Context, name string, obje
 	resource := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: o.meta(name),
 		Spec: resourcesv1alpha1.ManagedResourceSpec{
-			SecretRefs: []corev1.LocalObjectReference{{Name: secret.Name}}, InjectLabels: map[string]string{"shoot.gardener.cloud/no-cleanup": "true"},
+			SecretRefs: []corev1.LocalObjectReference{{Name: secret.Name}}, InjectLabels: map[string]string{gardencorev1beta1.ShootNoCleanup: "true"},
 			KeepObjects: ptr.To(false),
 		},
 	}

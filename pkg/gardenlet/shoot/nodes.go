@@ -120,15 +120,15 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 	})
 	o.addExtensions(g, gardencorev1beta1.AfterWorker, workerReady)
 	o.addContainerRuntimes(g, workerReady)
+	skipChecks := o.Plan.Workerless || o.Plan.SkipReadiness || o.Plan.Hibernation != Awake
 	tunnel := append([]flow.TaskID{workerReady, c.vpn}, system...)
 	g.Add(flow.Task{
-		Name: "Waiting until the tunnel to the nodes is up", Fn: flow.TaskFn(o.checkTunnel).RetryUntilTimeout(applyInterval, rolloutTimeout),
-		SkipIf: o.Plan.Workerless || o.Plan.SkipReadiness, Dependencies: tunnel,
+		Name: "Waiting until the tunnel to the nodes is up", SkipIf: skipChecks, Dependencies: tunnel,
+		Fn: flow.TaskFn(o.checkTunnel).RetryUntilTimeout(applyInterval, rolloutTimeout),
 	})
 	g.Add(flow.Task{
-		Name: "Waiting until nodes run their operating system configuration", SkipIf: o.Plan.Workerless || o.Plan.SkipReadiness,
-		Fn:           flow.TaskFn(o.checkNodeConfigurations).RetryUntilTimeout(applyInterval, rolloutTimeout),
-		Dependencies: []flow.TaskID{workerReady, nodeAgent},
+		Name: "Waiting until nodes run their operating system configuration", SkipIf: skipChecks, Dependencies: []flow.TaskID{workerReady, nodeAgent},
+		Fn: flow.TaskFn(o.checkNodeConfigurations).RetryUntilTimeout(applyInterval, rolloutTimeout),
 	})
 }
 

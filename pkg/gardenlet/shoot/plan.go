@@ -14,6 +14,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cleanup"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -38,6 +39,8 @@ type Plan struct {
 	// ClusterIdentity is unique among all clusters.
 	ClusterIdentity string
 
+	// Hibernation is how awake the shoot is to be.
+	Hibernation Hibernation
 	// SkipReadiness leaves out the checks that nodes are reached and run their configuration.
 	SkipReadiness bool
 	// Workerless shoots have no nodes, and nothing that only nodes need.
@@ -75,6 +78,8 @@ type Plan struct {
 	SystemPoolTolerations []corev1.Toleration
 	// Images by name.
 	Images map[string]string
+	// Cleanup says how the cluster is emptied before it is deleted; nil if it is not, or is not being deleted.
+	Cleanup *cleanup.Plan
 }
 
 // APIServerPlan are the settings of kube-apiserver.
@@ -161,6 +166,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 		KubernetesVersion:    shoot.Spec.Kubernetes.Version,
 		Kubernetes:           shoot.Spec.Kubernetes,
 		Gateway:              gateway,
+		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
 	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity, fmt.Sprintf("%s-%s-%s", p.Namespace, p.UID, in.GardenIdentity))
 	for _, step := range []func(*Inputs) error{

@@ -136,7 +136,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
 	started := time.Now()
 	err = graph.Run(ctx, flow.Options{Log: log, OnProgress: writer.progress, OnSuccess: writer.taskSucceeded})
-	if err == nil {
+	if err == nil && op.Plan.Hibernation != Asleep {
 		err = op.cleanUpSecrets(ctx)
 	}
 	defer r.operated(shoot)
@@ -144,7 +144,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		return r.failed(ctx, writer, err)
 	}
 	log.Info("Reconciled", "seconds", time.Since(started).Seconds())
-	if err := writer.update(ctx, succeeded(op.infrastructure.Load(), metav1.Now())); err != nil {
+	if err := writer.update(ctx, succeeded(op.infrastructure.Load(), op.Plan.Hibernation != Awake, metav1.Now())); err != nil {
 		return ctrl.Result{}, err
 	}
 	op.Inputs.Shoot = writer.current()
@@ -166,6 +166,9 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	seedName := r.Config.SeedConfig.Name
 	in, err := readInputs(ctx, r.Garden, shoot, seedName, r.GardenIdentity)
 	if err != nil {
+		return nil, err
+	}
+	if in.Asleep, err = isAsleep(ctx, r.Seed, TechnicalID(in.ProjectName, shoot)); err != nil {
 		return nil, err
 	}
 	plan, err := NewPlan(in, r.Config.Gateway, r.Images)
@@ -257,6 +260,9 @@ func (r *Reconciler) prepareDeletion(ctx context.Context, log logr.Logger, shoot
 	plan := &Plan{
 		Namespace: TechnicalID(project, shoot), ShootName: shoot.Name, ShootNamespace: shoot.Namespace, ProjectName: project,
 		UID: string(shoot.UID), Images: map[string]string{}, Networks: NetworksPlan{Services: []string{"10.0.0.0/24"}},
+	}
+	if plan.Cleanup, err = planCleanup(shoot); err != nil {
+		return nil, err
 	}
 	err = writer.update(ctx, func(s *gardencorev1beta1.ShootStatus) {
 		now := metav1.Now()

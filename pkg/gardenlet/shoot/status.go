@@ -138,8 +138,9 @@ func operationType(last *gardencorev1beta1.LastOperation, deleting bool) gardenc
 }
 
 // succeeded returns the change of the status after a flow without errors.
-func succeeded(state *infrastructureState, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
+func succeeded(state *infrastructureState, hibernated bool, now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
 	return func(s *gardencorev1beta1.ShootStatus) {
+		s.IsHibernated = hibernated
 		if s.LastOperation != nil {
 			s.LastOperation.State = gardencorev1beta1.LastOperationStateSucceeded
 			s.LastOperation.Progress = 100

@@ -103,7 +103,7 @@ func TestBeginAndSucceed(t *testing.T) {
 		status.LastOperation.State != gardencorev1beta1.LastOperationStateProcessing || len(status.AdvertisedAddresses) != 2 {
 		t.Errorf("status at the start is %+v", status)
 	}
-	succeeded(&infrastructureState{nodes: []string{"10.180.7.0/24"}, egress: []string{"1.2.3.4/32"}}, now)(status)
+	succeeded(&infrastructureState{nodes: []string{"10.180.7.0/24"}, egress: []string{"1.2.3.4/32"}}, false, now)(status)
 	if status.LastOperation.Progress != 100 || status.Networking.Nodes[0] != "10.180.7.0/24" || status.Networking.EgressCIDRs[0] != "1.2.3.4/32" || status.RetryCycleStartTime != nil {
 		t.Errorf("status at the end is %+v, networking %+v", status, status.Networking)
 	}

@@ -38,6 +38,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("seed is registered and ready", testSeed)
 	t.Run("shoot with workers", testShoot)
 	t.Run("fleet", testFleet)
+	t.Run("hibernation", testHibernation)
 	t.Run("mistakes are told", testMistake)
 	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
 }

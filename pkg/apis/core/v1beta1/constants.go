@@ -52,6 +52,14 @@ const (
 	ShootSkipReadiness = "shoot.gardener.cloud/skip-readiness"
 	// ShootSkipCleanup is "true" when a deletion is not to clean up inside the cluster first.
 	ShootSkipCleanup = "shoot.gardener.cloud/skip-cleanup"
+	// ShootNoCleanup is the label, "true", of objects in a shoot that stay when it is cleaned up for its deletion.
+	ShootNoCleanup = "shoot.gardener.cloud/no-cleanup"
+	// ShootCleanupWebhooksFinalizeGracePeriod, and the others, are for how many seconds what is deleted in a shoot, because
+	// the shoot is, may take to go before its finalizers are removed.
+	ShootCleanupWebhooksFinalizeGracePeriod            = "shoot.gardener.cloud/cleanup-webhooks-finalize-grace-period-seconds"
+	ShootCleanupExtendedAPIsFinalizeGracePeriod        = "shoot.gardener.cloud/cleanup-extended-apis-finalize-grace-period-seconds"
+	ShootCleanupKubernetesResourcesFinalizeGracePeriod = "shoot.gardener.cloud/cleanup-kubernetes-resources-finalize-grace-period-seconds"
+	ShootCleanupNamespacesFinalizeGracePeriod          = "shoot.gardener.cloud/cleanup-namespaces-finalize-grace-period-seconds"
 	// ShootExpirationTimestamp is when a Shoot is deleted because of a Quota.
 	ShootExpirationTimestamp = "shoot.gardener.cloud/expiration-timestamp"
 	// ShootNeedsRetryOperation is "true" when a failed Shoot is to be tried again at the next maintenance.
