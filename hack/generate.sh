@@ -1,5 +1,5 @@
 #!/bin/sh
-# Generates what is derived from the types in pkg/apis: deep copies, OpenAPI definitions, the API's reference, clients and
+# Generates what is derived from the types in pkg/apis: protobuf, deep copies, OpenAPI definitions, the API's reference, clients and
 # CustomResourceDefinitions. Run it with `make generate`; `make check` fails when the outcome differs from what is committed.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,6 +7,9 @@ cd "$(dirname "$0")/.."
 tool() {
     go tool -modfile=hack/tools/go.mod "$@"
 }
+
+# The protobuf form of what garden-apiserver serves.
+hack/generate-protobuf.sh
 
 module=$(go list -m)
 packages=""

@@ -75,7 +75,7 @@ func benchCloudProfile() *corev1beta1.CloudProfile {
 		Spec: corev1beta1.CloudProfileSpec{
 			Type:          "local",
 			Kubernetes:    corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.3"}}},
-			MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{Version: "12.12.0"}}}},
+			MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.12.0"}}}}},
 			MachineTypes:  []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("2Gi")}},
 			Regions:       []corev1beta1.Region{{Name: "local", Zones: []corev1beta1.AvailabilityZone{{Name: "0"}}}},
 		},

@@ -15,7 +15,7 @@ import (
 func aProfile() *corev1beta1.CloudProfileSpec {
 	return &corev1beta1.CloudProfileSpec{
 		Kubernetes:    corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.3"}, {Version: "1.35.4"}}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{Version: "12.12.0"}, {Version: "12.11.0"}}}},
+		MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.12.0"}}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.11.0"}}}}},
 		MachineTypes:  []corev1beta1.MachineType{{Name: "small"}, {Name: "large"}},
 		VolumeTypes:   []corev1beta1.VolumeType{{Name: "ssd"}},
 		Regions:       []corev1beta1.Region{{Name: "here", Zones: []corev1beta1.AvailabilityZone{{Name: "a"}, {Name: "b"}}}, {Name: "there"}},

@@ -24,9 +24,9 @@ func newProfile() *corev1beta1.CloudProfile {
 		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
 			{Version: "1.36.3"}, {Version: "1.35.4", Classification: ptr.To(corev1beta1.ClassificationDeprecated), ExpirationDate: in(2 * time.Hour)},
 		}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{Version: "12.1.0", Lifecycle: []corev1beta1.LifecycleStage{
+		MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.0", Lifecycle: []corev1beta1.LifecycleStage{
 			{Classification: corev1beta1.ClassificationPreview}, {Classification: corev1beta1.ClassificationSupported, StartTime: in(time.Hour)},
-		}}}}},
+		}}}}}},
 	}}
 }
 

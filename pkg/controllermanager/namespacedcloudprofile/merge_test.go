@@ -26,7 +26,7 @@ func newParent() *corev1beta1.CloudProfileSpec {
 		Type:          "local",
 		CABundle:      ptr.To("A"),
 		Kubernetes:    corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.3"}, {Version: "1.35.4", Classification: ptr.To(corev1beta1.ClassificationDeprecated)}}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{Version: "12.1.0", Architectures: []string{"arm64"}}}}},
+		MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.0"}, Architectures: []string{"arm64"}}}}},
 		MachineTypes:  []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("1")}},
 		VolumeTypes:   []corev1beta1.VolumeType{{Name: "disk", Class: "standard"}},
 		Limits:        &corev1beta1.Limits{MaxNodesTotal: ptr.To(int32(10))},
@@ -50,14 +50,14 @@ func TestMerge(t *testing.T) {
 		},
 		"image versions are changed in their life, and added": {
 			corev1beta1.NamespacedCloudProfileSpec{MachineImages: []corev1beta1.MachineImage{
-				{Name: "debian", UpdateStrategy: ptr.To(corev1beta1.UpdateStrategyMinor), Versions: []corev1beta1.MachineImageVersion{{Version: "12.1.0", ExpirationDate: &later, Architectures: []string{"amd64"}}, {Version: "12.1.1"}}},
-				{Name: "own", Versions: []corev1beta1.MachineImageVersion{{Version: "1.0.0"}}},
+				{Name: "debian", UpdateStrategy: ptr.To(corev1beta1.UpdateStrategyMinor), Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.0", ExpirationDate: &later}, Architectures: []string{"amd64"}}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.1"}}}},
+				{Name: "own", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}}}},
 			}},
 			func(p *corev1beta1.CloudProfileSpec) {
 				p.MachineImages[0].UpdateStrategy = ptr.To(corev1beta1.UpdateStrategyMinor)
 				p.MachineImages[0].Versions[0].ExpirationDate = &later
-				p.MachineImages[0].Versions = append(p.MachineImages[0].Versions, corev1beta1.MachineImageVersion{Version: "12.1.1"})
-				p.MachineImages = append(p.MachineImages, corev1beta1.MachineImage{Name: "own", Versions: []corev1beta1.MachineImageVersion{{Version: "1.0.0"}}})
+				p.MachineImages[0].Versions = append(p.MachineImages[0].Versions, corev1beta1.MachineImageVersion{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.1"}})
+				p.MachineImages = append(p.MachineImages, corev1beta1.MachineImage{Name: "own", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}}}})
 			},
 		},
 		"types are added, those of the parent stay": {

@@ -134,7 +134,7 @@ func newProfile(name string) *corev1beta1.CloudProfile {
 			Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
 				{Version: "1.36.3"}, {Version: "1.35.4", Classification: ptr.To(corev1beta1.ClassificationDeprecated)},
 			}},
-			MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{Version: "12.11.0"}, {Version: "12.12.0"}}}},
+			MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.11.0"}}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.12.0"}}}}},
 			MachineTypes:  []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("2Gi")}},
 			Regions:       []corev1beta1.Region{{Name: name, Zones: []corev1beta1.AvailabilityZone{{Name: "0"}}}},
 		},

@@ -9,13 +9,13 @@ type AdminKubeconfigRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// What is asked for.
-	Spec AdminKubeconfigRequestSpec `json:"spec"`
+	Spec AdminKubeconfigRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 	// The answer.
 	// +optional
-	Status AdminKubeconfigRequestStatus `json:"status"`
+	Status AdminKubeconfigRequestStatus `json:"status" protobuf:"bytes,3,opt,name=status"`
 }
 
 // AdminKubeconfigRequestSpec is what is asked for.
@@ -23,13 +23,13 @@ type AdminKubeconfigRequestSpec struct {
 	// Seconds that the kubeconfig is to be valid, at least 600. The server shortens what it finds too long, at most 24 hours by
 	// default. Defaults to one hour.
 	// +optional
-	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
+	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"bytes,1,opt,name=expirationSeconds"`
 }
 
 // AdminKubeconfigRequestStatus is the answer.
 type AdminKubeconfigRequestStatus struct {
 	// The kubeconfig in YAML; base64 in JSON.
-	Kubeconfig []byte `json:"kubeconfig"`
+	Kubeconfig []byte `json:"kubeconfig" protobuf:"bytes,1,opt,name=kubeconfig"`
 	// When the kubeconfig expires.
-	ExpirationTimestamp metav1.Time `json:"expirationTimestamp"`
+	ExpirationTimestamp metav1.Time `json:"expirationTimestamp" protobuf:"bytes,2,opt,name=expirationTimestamp"`
 }

@@ -109,7 +109,7 @@ func (v *MachineImageVersion) runsOn(machine *MachineType) bool {
 	capabilities := machine.capabilitiesOf()
 	return slices.ContainsFunc(v.flavors(), func(flavor MachineImageFlavor) bool {
 		for name, values := range capabilities {
-			if offered := flavor[name]; len(offered) > 0 && !slices.ContainsFunc(values, func(value string) bool { return slices.Contains(offered, value) }) {
+			if offered := flavor.Capabilities[name]; len(offered) > 0 && !slices.ContainsFunc(values, func(value string) bool { return slices.Contains(offered, value) }) {
 				return false
 			}
 		}
@@ -126,7 +126,7 @@ func (v *MachineImageVersion) flavors() []MachineImageFlavor {
 	if len(architectures) == 0 {
 		architectures = []string{defaultArchitecture}
 	}
-	return []MachineImageFlavor{{capabilityArchitecture: architectures}}
+	return []MachineImageFlavor{{Capabilities: Capabilities{capabilityArchitecture: architectures}}}
 }
 
 // takesKubelet tells whether a kubelet of the version runs on the image version.
@@ -147,7 +147,7 @@ func (i *MachineImage) versionsFor(machine *MachineType, kubelet string) []Expir
 	var versions []ExpirableVersion
 	for j := range i.Versions {
 		if version := &i.Versions[j]; (machine == nil || version.runsOn(machine)) && version.takesKubelet(kubelet) {
-			versions = append(versions, version.life())
+			versions = append(versions, version.ExpirableVersion)
 		}
 	}
 	return versions

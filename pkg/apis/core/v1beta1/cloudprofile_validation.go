@@ -223,18 +223,13 @@ func validateInPlaceUpdates(updates *InPlaceUpdates, path *field.Path) field.Err
 // validateImageVersion checks the life of an image version. Versions of images are less strict than those of Kubernetes: images
 // number themselves as they like, as long as versions can be compared.
 func validateImageVersion(version *MachineImageVersion, path *field.Path) field.ErrorList {
-	life := version.life()
+	life := version.ExpirableVersion
 	var errs field.ErrorList
 	if _, err := semver.NewVersion(life.Version); err != nil {
 		errs = append(errs, field.Invalid(path.Child("version"), life.Version, "must be a semantic version such as 12.5.0"))
 	}
 	life.Version = "0.0.0" // checked above
 	return append(errs, validateExpirableVersion(&life, path)...)
-}
-
-// life returns the part of an image version that says when it may be used.
-func (v *MachineImageVersion) life() ExpirableVersion {
-	return ExpirableVersion{Version: v.Version, ExpirationDate: v.ExpirationDate, Classification: v.Classification, Lifecycle: v.Lifecycle}
 }
 
 func validateCRI(cri *CRI, path *field.Path) field.ErrorList {
@@ -371,7 +366,7 @@ func validateCapabilitiesInUse(spec *CloudProfileSpec, path *field.Path) field.E
 		for j, version := range image.Versions {
 			at := path.Child("machineImages").Index(i).Child("versions").Index(j).Child("capabilityFlavors")
 			for k, flavor := range version.CapabilityFlavors {
-				errs = append(errs, validateCapabilities(Capabilities(flavor), defined, at.Index(k))...)
+				errs = append(errs, validateCapabilities(flavor.Capabilities, defined, at.Index(k))...)
 			}
 		}
 	}

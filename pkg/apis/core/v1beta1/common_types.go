@@ -9,65 +9,65 @@ import (
 // Extension asks for an extension.
 type Extension struct {
 	// Type of the extension, as a ControllerRegistration names it.
-	Type string `json:"type"`
+	Type string `json:"type" protobuf:"bytes,1,opt,name=type"`
 	// Settings that the extension, not Trellis, understands.
 	// +optional
-	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
+	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty" protobuf:"bytes,2,opt,name=providerConfig"`
 	// Turns off an extension that would be enabled by default.
 	// +optional
-	Disabled *bool `json:"disabled,omitempty"`
+	Disabled *bool `json:"disabled,omitempty" protobuf:"bytes,3,opt,name=disabled"`
 }
 
 // SeedSelector selects seeds by labels and provider types.
 type SeedSelector struct {
-	metav1.LabelSelector `json:",inline"`
+	metav1.LabelSelector `json:",inline" protobuf:"bytes,1,opt,name=labelSelector"`
 	// Provider types of the seed; "*" is any. Defaults to the type of the shoot's provider.
 	// +optional
-	ProviderTypes []string `json:"providerTypes,omitempty"`
+	ProviderTypes []string `json:"providerTypes,omitempty" protobuf:"bytes,2,opt,name=providerTypes"`
 }
 
 // NamedResourceReference gives a name to a referenced object.
 type NamedResourceReference struct {
 	// Name by which others refer to the object.
-	Name string `json:"name"`
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 	// The object, in the same namespace.
-	ResourceRef autoscalingv1.CrossVersionObjectReference `json:"resourceRef"`
+	ResourceRef autoscalingv1.CrossVersionObjectReference `json:"resourceRef" protobuf:"bytes,2,opt,name=resourceRef"`
 }
 
 // Toleration accepts a taint of seeds.
 type Toleration struct {
 	// Key of the taint.
-	Key string `json:"key"`
+	Key string `json:"key" protobuf:"bytes,1,opt,name=key"`
 	// Value of the taint; any when left out.
 	// +optional
-	Value *string `json:"value,omitempty"`
+	Value *string `json:"value,omitempty" protobuf:"bytes,2,opt,name=value"`
 }
 
 // CloudProfileReference refers to a CloudProfile or NamespacedCloudProfile.
 type CloudProfileReference struct {
 	// CloudProfile or NamespacedCloudProfile.
-	Kind string `json:"kind"`
+	Kind string `json:"kind" protobuf:"bytes,1,opt,name=kind"`
 	// Name of it; a NamespacedCloudProfile is in the same namespace.
-	Name string `json:"name"`
+	Name string `json:"name" protobuf:"bytes,2,opt,name=name"`
 }
 
 // Condition is one aspect of an object's state.
 type Condition struct {
 	// Aspect.
-	Type ConditionType `json:"type"`
+	Type ConditionType `json:"type" protobuf:"bytes,1,opt,name=type"`
 	// Whether it holds.
-	Status ConditionStatus `json:"status"`
+	Status ConditionStatus `json:"status" protobuf:"bytes,2,opt,name=status"`
 	// When status last changed.
-	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime" protobuf:"bytes,3,opt,name=lastTransitionTime"`
 	// When anything of the condition last changed.
-	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
+	LastUpdateTime metav1.Time `json:"lastUpdateTime" protobuf:"bytes,4,opt,name=lastUpdateTime"`
 	// Why, as one word in CamelCase.
-	Reason string `json:"reason"`
+	Reason string `json:"reason" protobuf:"bytes,5,opt,name=reason"`
 	// Why, for humans.
-	Message string `json:"message"`
+	Message string `json:"message" protobuf:"bytes,6,opt,name=message"`
 	// Classes of errors, for programs.
 	// +optional
-	Codes []ErrorCode `json:"codes,omitempty"`
+	Codes []ErrorCode `json:"codes,omitempty" protobuf:"bytes,7,opt,name=codes"`
 }
 
 // ConditionStatus is whether a condition holds.
@@ -115,25 +115,25 @@ const (
 // Gardener names a process that worked on an object.
 type Gardener struct {
 	// Id of the container.
-	ID string `json:"id"`
+	ID string `json:"id" protobuf:"bytes,1,opt,name=id"`
 	// Name of the pod.
-	Name string `json:"name"`
+	Name string `json:"name" protobuf:"bytes,2,opt,name=name"`
 	// Version of the process.
-	Version string `json:"version"`
+	Version string `json:"version" protobuf:"bytes,3,opt,name=version"`
 }
 
 // LastOperation is what was done last, or is being done.
 type LastOperation struct {
 	// What is being done, for humans.
-	Description string `json:"description"`
+	Description string `json:"description" protobuf:"bytes,1,opt,name=description"`
 	// When anything of this last changed.
-	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
+	LastUpdateTime metav1.Time `json:"lastUpdateTime" protobuf:"bytes,2,opt,name=lastUpdateTime"`
 	// Percentage that is done, 0 to 100.
-	Progress int32 `json:"progress"`
+	Progress int32 `json:"progress" protobuf:"bytes,3,opt,name=progress"`
 	// How it stands.
-	State LastOperationState `json:"state"`
+	State LastOperationState `json:"state" protobuf:"bytes,4,opt,name=state"`
 	// What is being done.
-	Type LastOperationType `json:"type"`
+	Type LastOperationType `json:"type" protobuf:"bytes,5,opt,name=type"`
 }
 
 // LastOperationState is how an operation stands.
@@ -175,22 +175,22 @@ const (
 // LastError is an error of an operation.
 type LastError struct {
 	// What failed and why, for humans.
-	Description string `json:"description"`
+	Description string `json:"description" protobuf:"bytes,1,opt,name=description"`
 	// Task that failed.
 	// +optional
-	TaskID *string `json:"taskID,omitempty"`
+	TaskID *string `json:"taskID,omitempty" protobuf:"bytes,2,opt,name=taskID"`
 	// Classes of errors, for programs.
 	// +optional
-	Codes []ErrorCode `json:"codes,omitempty"`
+	Codes []ErrorCode `json:"codes,omitempty" protobuf:"bytes,3,opt,name=codes"`
 	// When the error was last seen.
 	// +optional
-	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty"`
+	LastUpdateTime *metav1.Time `json:"lastUpdateTime,omitempty" protobuf:"bytes,4,opt,name=lastUpdateTime"`
 }
 
 // AccessRestriction is a restriction on who may access a region's data, such as eu-access-only.
 type AccessRestriction struct {
 	// Name of the restriction.
-	Name string `json:"name"`
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 }
 
 // IPFamily is an IP version.

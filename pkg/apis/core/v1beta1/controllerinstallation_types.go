@@ -15,14 +15,14 @@ type ControllerInstallation struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// What is wanted.
 	// +optional
-	Spec ControllerInstallationSpec `json:"spec,omitempty"`
+	Spec ControllerInstallationSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// What was observed; written by controllers.
 	// +optional
-	Status ControllerInstallationStatus `json:"status,omitempty"`
+	Status ControllerInstallationStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -32,28 +32,28 @@ type ControllerInstallationList struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard list metadata.
 	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// The objects.
-	Items []ControllerInstallation `json:"items"`
+	Items []ControllerInstallation `json:"items" protobuf:"bytes,2,opt,name=items"`
 }
 
 // ControllerInstallationSpec is which extension, where.
 type ControllerInstallationSpec struct {
 	// The ControllerRegistration. Immutable.
-	RegistrationRef corev1.ObjectReference `json:"registrationRef"`
+	RegistrationRef corev1.ObjectReference `json:"registrationRef" protobuf:"bytes,1,opt,name=registrationRef"`
 	// The Seed. Immutable.
 	// +optional
-	SeedRef *corev1.ObjectReference `json:"seedRef,omitempty"`
+	SeedRef *corev1.ObjectReference `json:"seedRef,omitempty" protobuf:"bytes,2,opt,name=seedRef"`
 	// Self-hosted shoot, instead of a seed. Immutable.
 	// +optional
-	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty"`
+	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty" protobuf:"bytes,4,opt,name=shootRef"`
 	// The ControllerDeployment.
 	// +optional
-	DeploymentRef *corev1.ObjectReference `json:"deploymentRef,omitempty"`
+	DeploymentRef *corev1.ObjectReference `json:"deploymentRef,omitempty" protobuf:"bytes,3,opt,name=deploymentRef"`
 	// Objects that the extension needs in the garden.
 	// +optional
-	ResourceRefs []corev1.ObjectReference `json:"resourceRefs,omitempty"`
+	ResourceRefs []corev1.ObjectReference `json:"resourceRefs,omitempty" protobuf:"bytes,5,opt,name=resourceRefs"`
 }
 
 // ControllerInstallationStatus is what was last observed of an installation.
@@ -62,8 +62,8 @@ type ControllerInstallationStatus struct {
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
-	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,1,opt,name=conditions"`
 	// State that the extension, not Trellis, understands.
 	// +optional
-	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
+	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty" protobuf:"bytes,2,opt,name=providerStatus"`
 }

@@ -13,11 +13,11 @@ type ControllerRegistration struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// What is wanted.
 	// +optional
-	Spec ControllerRegistrationSpec `json:"spec,omitempty"`
+	Spec ControllerRegistrationSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -27,50 +27,50 @@ type ControllerRegistrationList struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard list metadata.
 	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// The objects.
-	Items []ControllerRegistration `json:"items"`
+	Items []ControllerRegistration `json:"items" protobuf:"bytes,2,opt,name=items"`
 }
 
 // ControllerRegistrationSpec describes an extension.
 type ControllerRegistrationSpec struct {
 	// What the extension reconciles.
 	// +optional
-	Resources []ControllerResource `json:"resources,omitempty"`
+	Resources []ControllerResource `json:"resources,omitempty" protobuf:"bytes,1,opt,name=resources"`
 	// How the extension is installed; not by Trellis when left out.
 	// +optional
-	Deployment *ControllerRegistrationDeployment `json:"deployment,omitempty"`
+	Deployment *ControllerRegistrationDeployment `json:"deployment,omitempty" protobuf:"bytes,2,opt,name=deployment"`
 }
 
 // ControllerResource is a kind and type of extension object that an extension reconciles.
 type ControllerResource struct {
 	// Kind in extensions.gardener.cloud, such as Infrastructure.
-	Kind string `json:"kind"`
+	Kind string `json:"kind" protobuf:"bytes,1,opt,name=kind"`
 	// Type, such as local.
-	Type string `json:"type"`
+	Type string `json:"type" protobuf:"bytes,2,opt,name=type"`
 	// How long gardenlet waits for the extension. Defaults to 3m0s when kind is "Extension.
 	// +optional
-	ReconcileTimeout *metav1.Duration `json:"reconcileTimeout,omitempty"`
+	ReconcileTimeout *metav1.Duration `json:"reconcileTimeout,omitempty" protobuf:"bytes,4,opt,name=reconcileTimeout"`
 	// Whether this extension, or another of the same kind and type, decides about the type's validity. Immutable.
 	// Defaults to true.
 	// +optional
-	Primary *bool `json:"primary,omitempty"`
+	Primary *bool `json:"primary,omitempty" protobuf:"bytes,5,opt,name=primary"`
 	// When objects of kind Extension are worked on.
 	// +optional
-	Lifecycle *ControllerResourceLifecycle `json:"lifecycle,omitempty"`
+	Lifecycle *ControllerResourceLifecycle `json:"lifecycle,omitempty" protobuf:"bytes,6,opt,name=lifecycle"`
 	// Whether the extension serves workerless shoots. Defaults to false.
 	// +optional
-	WorkerlessSupported *bool `json:"workerlessSupported,omitempty"`
+	WorkerlessSupported *bool `json:"workerlessSupported,omitempty" protobuf:"bytes,7,opt,name=workerlessSupported"`
 	// Clusters that get the extension unasked.
 	// +optional
-	AutoEnable []ClusterType `json:"autoEnable,omitempty"`
+	AutoEnable []ClusterType `json:"autoEnable,omitempty" protobuf:"bytes,8,opt,name=autoEnable"`
 	// Clusters that can have the extension. Defaults to 'shoot'.
 	// +optional
-	ClusterCompatibility []ClusterType `json:"clusterCompatibility,omitempty"`
+	ClusterCompatibility []ClusterType `json:"clusterCompatibility,omitempty" protobuf:"bytes,9,opt,name=clusterCompatibility"`
 	// Whether changes of the endpoints are passed on at any time.
 	// +optional
-	ContinuousEndpointUpdate *bool `json:"continuousEndpointUpdate,omitempty"`
+	ContinuousEndpointUpdate *bool `json:"continuousEndpointUpdate,omitempty" protobuf:"bytes,10,opt,name=continuousEndpointUpdate"`
 }
 
 // ClusterType is a kind of cluster.
@@ -88,13 +88,13 @@ const (
 type ControllerResourceLifecycle struct {
 	// When it is reconciled.
 	// +optional
-	Reconcile *ControllerResourceLifecycleStrategy `json:"reconcile,omitempty"`
+	Reconcile *ControllerResourceLifecycleStrategy `json:"reconcile,omitempty" protobuf:"bytes,1,opt,name=reconcile"`
 	// When it is deleted.
 	// +optional
-	Delete *ControllerResourceLifecycleStrategy `json:"delete,omitempty"`
+	Delete *ControllerResourceLifecycleStrategy `json:"delete,omitempty" protobuf:"bytes,2,opt,name=delete"`
 	// When it is migrated.
 	// +optional
-	Migrate *ControllerResourceLifecycleStrategy `json:"migrate,omitempty"`
+	Migrate *ControllerResourceLifecycleStrategy `json:"migrate,omitempty" protobuf:"bytes,3,opt,name=migrate"`
 }
 
 // ControllerResourceLifecycleStrategy is a point in the flow of a shoot.
@@ -113,13 +113,13 @@ const (
 type ControllerRegistrationDeployment struct {
 	// In which seeds. Defaults to 'OnDemand'.
 	// +optional
-	Policy *ControllerDeploymentPolicy `json:"policy,omitempty"`
+	Policy *ControllerDeploymentPolicy `json:"policy,omitempty" protobuf:"bytes,3,opt,name=policy"`
 	// Narrows the seeds by their labels; not with primary resources.
 	// +optional
-	SeedSelector *metav1.LabelSelector `json:"seedSelector,omitempty"`
+	SeedSelector *metav1.LabelSelector `json:"seedSelector,omitempty" protobuf:"bytes,4,opt,name=seedSelector"`
 	// ControllerDeployments, at most one.
 	// +optional
-	DeploymentRefs []DeploymentRef `json:"deploymentRefs,omitempty"`
+	DeploymentRefs []DeploymentRef `json:"deploymentRefs,omitempty" protobuf:"bytes,5,opt,name=deploymentRefs"`
 }
 
 // ControllerDeploymentPolicy is in which seeds an extension is installed.
@@ -137,5 +137,5 @@ const (
 // DeploymentRef refers to a ControllerDeployment.
 type DeploymentRef struct {
 	// Name of it.
-	Name string `json:"name"`
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 }

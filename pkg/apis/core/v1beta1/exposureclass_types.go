@@ -13,13 +13,13 @@ type ExposureClass struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// Name of the way, as the gardenlet's configuration knows it. Immutable.
-	Handler string `json:"handler"`
+	Handler string `json:"handler" protobuf:"bytes,2,opt,name=handler"`
 	// Which seeds have it. Immutable.
 	// +optional
-	Scheduling *ExposureClassScheduling `json:"scheduling,omitempty"`
+	Scheduling *ExposureClassScheduling `json:"scheduling,omitempty" protobuf:"bytes,3,opt,name=scheduling"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -29,18 +29,18 @@ type ExposureClassList struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard list metadata.
 	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// The objects.
-	Items []ExposureClass `json:"items"`
+	Items []ExposureClass `json:"items" protobuf:"bytes,2,opt,name=items"`
 }
 
 // ExposureClassScheduling says which seeds have an exposure class.
 type ExposureClassScheduling struct {
 	// Selects seeds.
 	// +optional
-	SeedSelector *SeedSelector `json:"seedSelector,omitempty"`
+	SeedSelector *SeedSelector `json:"seedSelector,omitempty" protobuf:"bytes,1,opt,name=seedSelector"`
 	// Taints of seeds that are accepted.
 	// +optional
-	Tolerations []Toleration `json:"tolerations,omitempty"`
+	Tolerations []Toleration `json:"tolerations,omitempty" protobuf:"bytes,2,opt,name=tolerations"`
 }

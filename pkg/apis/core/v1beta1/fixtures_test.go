@@ -67,10 +67,10 @@ func aProfile() *CloudProfile {
 			}},
 			MachineImages: []MachineImage{
 				{Name: "debian", Versions: []MachineImageVersion{
-					{Version: "12.5.0"}, {Version: "12.4.0"}, {Version: "13.0.0", Classification: ptr.To(ClassificationPreview)},
-					{Version: "12.6.0", Architectures: []string{"arm64"}},
+					{ExpirableVersion: ExpirableVersion{Version: "12.5.0"}}, {ExpirableVersion: ExpirableVersion{Version: "12.4.0"}}, {ExpirableVersion: ExpirableVersion{Version: "13.0.0", Classification: ptr.To(ClassificationPreview)}},
+					{ExpirableVersion: ExpirableVersion{Version: "12.6.0"}, Architectures: []string{"arm64"}},
 				}},
-				{Name: "old", Versions: []MachineImageVersion{{Version: "1.0.0", KubeletVersionConstraint: ptr.To("< 1.30")}}},
+				{Name: "old", Versions: []MachineImageVersion{{ExpirableVersion: ExpirableVersion{Version: "1.0.0"}, KubeletVersionConstraint: ptr.To("< 1.30")}}},
 			},
 			MachineTypes: []MachineType{
 				{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("4Gi")},

@@ -106,7 +106,7 @@ func BenchmarkValidateHuge(b *testing.B) {
 	})
 	benchmarkHuge(b, "CloudProfile/constraints", aProfile, ValidateCloudProfile, func(p *CloudProfile) {
 		for i := range maxImageVersions - 5 {
-			version := MachineImageVersion{Version: fmt.Sprintf("1.%d.0", i), KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintParts-1) + ">1")}
+			version := MachineImageVersion{ExpirableVersion: ExpirableVersion{Version: fmt.Sprintf("1.%d.0", i)}, KubeletVersionConstraint: ptr.To(strings.Repeat(">1,", maxConstraintParts-1) + ">1")}
 			p.Spec.MachineImages[i%2].Versions = append(p.Spec.MachineImages[i%2].Versions, version)
 		}
 	})

@@ -65,14 +65,14 @@ func TestValidateCloudProfileOffers(t *testing.T) {
 		profile := aProfile()
 		profile.Spec.MachineCapabilities = []CapabilityDefinition{{Name: "architecture", Values: CapabilityValues{"amd64", "arm64"}}, {Name: "boot", Values: CapabilityValues{"uefi", "bios"}}}
 		profile.Spec.MachineTypes[0].Capabilities = Capabilities{"boot": {"uefi"}}
-		profile.Spec.MachineImages[0].Versions[0].CapabilityFlavors = []MachineImageFlavor{{"architecture": {"amd64"}, "boot": {"uefi"}}}
+		profile.Spec.MachineImages[0].Versions[0].CapabilityFlavors = []MachineImageFlavor{{Capabilities: Capabilities{"architecture": {"amd64"}, "boot": {"uefi"}}}}
 		return profile
 	}
 	check(t, []change[*CloudProfile]{
 		{"as it is", func(*CloudProfile) {}, "", ""},
 		{"undefined capability", func(p *CloudProfile) { p.Spec.MachineTypes[0].Capabilities["gpu"] = CapabilityValues{"yes"} }, "spec.machineTypes[0].capabilities[gpu]", "spec.machineCapabilities"},
 		{"undefined value", func(p *CloudProfile) {
-			p.Spec.MachineImages[0].Versions[0].CapabilityFlavors[0]["boot"] = CapabilityValues{"tape"}
+			p.Spec.MachineImages[0].Versions[0].CapabilityFlavors[0].Capabilities["boot"] = CapabilityValues{"tape"}
 		}, version + "capabilityFlavors[0][boot][0]", "spec.machineCapabilities"},
 		{"reserved capability", func(p *CloudProfile) {
 			p.Spec.MachineCapabilities[1].Name, p.Spec.MachineTypes[0].Capabilities, p.Spec.MachineImages[0].Versions[0].CapabilityFlavors = "gardener-boot", nil, nil

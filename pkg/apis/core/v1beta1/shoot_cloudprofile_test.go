@@ -164,7 +164,7 @@ func TestClassificationAt(t *testing.T) {
 // Capabilities decide which image a machine boots: a flavor has to share a value with the machine in every capability both name.
 func TestImageFlavors(t *testing.T) {
 	version := MachineImageVersion{CapabilityFlavors: []MachineImageFlavor{
-		{"architecture": {"amd64"}, "hypervisor": {"kvm"}}, {"architecture": {"arm64"}},
+		{Capabilities: Capabilities{"architecture": {"amd64"}, "hypervisor": {"kvm"}}}, {Capabilities: Capabilities{"architecture": {"arm64"}}},
 	}}
 	for name, test := range map[string]struct {
 		machine MachineType

@@ -8,9 +8,9 @@ import (
 type ShootTemplate struct {
 	// Labels and annotations of the Shoots.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// What is wanted.
 	// +optional
-	Spec ShootSpec `json:"spec,omitempty"`
+	Spec ShootSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 }

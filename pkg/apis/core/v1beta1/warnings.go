@@ -115,7 +115,7 @@ func offerWarnings(versions []ExpirableVersion, images []MachineImage, path *fie
 	for i := range images {
 		lives := make([]ExpirableVersion, len(images[i].Versions))
 		for j := range images[i].Versions {
-			lives[j] = images[i].Versions[j].life()
+			lives[j] = images[i].Versions[j].ExpirableVersion
 		}
 		if found := lifeWarnings(lives, path.Child("machineImages").Index(i).Child("versions")); len(found) > 0 {
 			return append(warnings, found...)

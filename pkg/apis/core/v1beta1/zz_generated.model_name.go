@@ -586,6 +586,11 @@ func (in MachineImage) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in MachineImageFlavor) OpenAPIModelName() string {
+	return "cloud.gardener.core.v1beta1.MachineImageFlavor"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in MachineImageStatus) OpenAPIModelName() string {
 	return "cloud.gardener.core.v1beta1.MachineImageStatus"
 }

@@ -154,6 +154,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.Machine{}.OpenAPIModelName():                                      schema_pkg_apis_core_v1beta1_Machine(ref),
 		v1beta1.MachineControllerManagerSettings{}.OpenAPIModelName():             schema_pkg_apis_core_v1beta1_MachineControllerManagerSettings(ref),
 		v1beta1.MachineImage{}.OpenAPIModelName():                                 schema_pkg_apis_core_v1beta1_MachineImage(ref),
+		v1beta1.MachineImageFlavor{}.OpenAPIModelName():                           schema_pkg_apis_core_v1beta1_MachineImageFlavor(ref),
 		v1beta1.MachineImageStatus{}.OpenAPIModelName():                           schema_pkg_apis_core_v1beta1_MachineImageStatus(ref),
 		v1beta1.MachineImageVersion{}.OpenAPIModelName():                          schema_pkg_apis_core_v1beta1_MachineImageVersion(ref),
 		v1beta1.MachineType{}.OpenAPIModelName():                                  schema_pkg_apis_core_v1beta1_MachineType(ref),
@@ -6225,6 +6226,18 @@ func schema_pkg_apis_core_v1beta1_MachineImage(ref common.ReferenceCallback) com
 	}
 }
 
+func schema_pkg_apis_core_v1beta1_MachineImageFlavor(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MachineImageFlavor is a combination of capabilities in which a version of a machine image exists. In JSON it is the capabilities themselves.",
+				Type:        v1beta1.MachineImageFlavor{}.OpenAPISchemaType(),
+				Format:      v1beta1.MachineImageFlavor{}.OpenAPISchemaFormat(),
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_core_v1beta1_MachineImageStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6354,24 +6367,7 @@ func schema_pkg_apis_core_v1beta1_MachineImageVersion(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Type: []string{"object"},
-										AdditionalProperties: &spec.SchemaOrBool{
-											Allows: true,
-											Schema: &spec.Schema{
-												SchemaProps: spec.SchemaProps{
-													Type: []string{"array"},
-													Items: &spec.SchemaOrArray{
-														Schema: &spec.Schema{
-															SchemaProps: spec.SchemaProps{
-																Default: "",
-																Type:    []string{"string"},
-																Format:  "",
-															},
-														},
-													},
-												},
-											},
-										},
+										Ref: ref(v1beta1.MachineImageFlavor{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6382,7 +6378,7 @@ func schema_pkg_apis_core_v1beta1_MachineImageVersion(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1beta1.CRI{}.OpenAPIModelName(), v1beta1.InPlaceUpdates{}.OpenAPIModelName(), v1beta1.LifecycleStage{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+			v1beta1.CRI{}.OpenAPIModelName(), v1beta1.InPlaceUpdates{}.OpenAPIModelName(), v1beta1.LifecycleStage{}.OpenAPIModelName(), v1beta1.MachineImageFlavor{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 )
 
 // SeedTemplate is the seedConfig of a gardenlet's configuration: what its Seed is made from.
+// +protobuf=false
 type SeedTemplate struct {
 	// Labels and annotations of the Seed.
 	// +optional

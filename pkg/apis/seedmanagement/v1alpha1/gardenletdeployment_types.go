@@ -8,40 +8,40 @@ import (
 type GardenletDeployment struct {
 	// Number of pods. Defaults to 2.
 	// +optional
-	ReplicaCount *int32 `json:"replicaCount,omitempty"`
+	ReplicaCount *int32 `json:"replicaCount,omitempty" protobuf:"bytes,1,opt,name=replicaCount"`
 	// Old ReplicaSets that are kept. Defaults to 2.
 	// +optional
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"bytes,2,opt,name=revisionHistoryLimit"`
 	// ServiceAccount of the pods.
 	// +optional
-	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
+	ServiceAccountName *string `json:"serviceAccountName,omitempty" protobuf:"bytes,3,opt,name=serviceAccountName"`
 	// Image of the container.
 	// +optional
-	Image *Image `json:"image,omitempty"`
+	Image *Image `json:"image,omitempty" protobuf:"bytes,4,opt,name=image"`
 	// Requests and limits of the container.
 	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty" protobuf:"bytes,5,opt,name=resources"`
 	// Labels of the pods.
 	// +optional
-	PodLabels map[string]string `json:"podLabels,omitempty"`
+	PodLabels map[string]string `json:"podLabels,omitempty" protobuf:"bytes,6,opt,name=podLabels"`
 	// Annotations of the pods.
 	// +optional
-	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty" protobuf:"bytes,7,opt,name=podAnnotations"`
 	// More volumes of the pods.
 	// +optional
-	AdditionalVolumes []corev1.Volume `json:"additionalVolumes,omitempty"`
+	AdditionalVolumes []corev1.Volume `json:"additionalVolumes,omitempty" protobuf:"bytes,8,opt,name=additionalVolumes"`
 	// More mounts of the container.
 	// +optional
-	AdditionalVolumeMounts []corev1.VolumeMount `json:"additionalVolumeMounts,omitempty"`
+	AdditionalVolumeMounts []corev1.VolumeMount `json:"additionalVolumeMounts,omitempty" protobuf:"bytes,9,opt,name=additionalVolumeMounts"`
 	// Environment of the container.
 	// +optional
-	Env []corev1.EnvVar `json:"env,omitempty"`
+	Env []corev1.EnvVar `json:"env,omitempty" protobuf:"bytes,10,opt,name=env"`
 	// Tolerations of the pods.
 	// +optional
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty" protobuf:"bytes,11,opt,name=tolerations"`
 	// Whether kubelet probes the pods. Defaults to true.
 	// +optional
-	EnableHealthProbes *bool `json:"enableHealthProbes,omitempty"`
+	EnableHealthProbes *bool `json:"enableHealthProbes,omitempty" protobuf:"bytes,12,opt,name=enableHealthProbes"`
 }
 
 // Image names a container image: by ref, or by repository and tag. What is left out is taken from the installing process' own
@@ -49,14 +49,14 @@ type GardenletDeployment struct {
 type Image struct {
 	// Repository of the image.
 	// +optional
-	Repository *string `json:"repository,omitempty"`
+	Repository *string `json:"repository,omitempty" protobuf:"bytes,1,opt,name=repository"`
 	// Tag of the image.
 	// +optional
-	Tag *string `json:"tag,omitempty"`
+	Tag *string `json:"tag,omitempty" protobuf:"bytes,2,opt,name=tag"`
 	// When the image is pulled: Always, IfNotPresent or Never. Defaults to Always for tag latest, else IfNotPresent.
 	// +optional
-	PullPolicy *corev1.PullPolicy `json:"pullPolicy,omitempty"`
+	PullPolicy *corev1.PullPolicy `json:"pullPolicy,omitempty" protobuf:"bytes,3,opt,name=pullPolicy"`
 	// The whole reference. Excludes repository and tag.
 	// +optional
-	Ref *string `json:"ref,omitempty"`
+	Ref *string `json:"ref,omitempty" protobuf:"bytes,4,opt,name=ref"`
 }

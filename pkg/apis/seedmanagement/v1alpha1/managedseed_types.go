@@ -16,14 +16,14 @@ type ManagedSeed struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// What is wanted.
 	// +optional
-	Spec ManagedSeedSpec `json:"spec,omitempty"`
+	Spec ManagedSeedSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// What was observed; written by controllers.
 	// +optional
-	Status ManagedSeedStatus `json:"status,omitempty"`
+	Status ManagedSeedStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -33,54 +33,54 @@ type ManagedSeedList struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard list metadata.
 	// +optional
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// The objects.
-	Items []ManagedSeed `json:"items"`
+	Items []ManagedSeed `json:"items" protobuf:"bytes,2,opt,name=items"`
 }
 
 // ManagedSeedTemplate is what the ManagedSeeds of a set are made from.
 type ManagedSeedTemplate struct {
 	// Labels and annotations of the ManagedSeeds.
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
 	// What is wanted; without a shoot.
 	// +optional
-	Spec ManagedSeedSpec `json:"spec,omitempty"`
+	Spec ManagedSeedSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 }
 
 // ManagedSeedSpec is which shoot becomes a seed, and with which gardenlet.
 type ManagedSeedSpec struct {
 	// The shoot. Required except in templates. Immutable.
 	// +optional
-	Shoot *Shoot `json:"shoot,omitempty"`
+	Shoot *Shoot `json:"shoot,omitempty" protobuf:"bytes,1,opt,name=shoot"`
 	// The gardenlet.
-	Gardenlet GardenletConfig `json:"gardenlet"`
+	Gardenlet GardenletConfig `json:"gardenlet" protobuf:"bytes,3,opt,name=gardenlet"`
 }
 
 // Shoot names a Shoot of the same namespace.
 type Shoot struct {
 	// Name of the Shoot.
-	Name string `json:"name"`
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 }
 
 // GardenletConfig is how the gardenlet of a ManagedSeed is deployed and configured.
 type GardenletConfig struct {
 	// How it is deployed.
 	// +optional
-	Deployment *GardenletDeployment `json:"deployment,omitempty"`
+	Deployment *GardenletDeployment `json:"deployment,omitempty" protobuf:"bytes,1,opt,name=deployment"`
 	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1) with seedConfig. The name of the seed must not be
 	// given: it is that of the ManagedSeed.
 	// +optional
-	Config *runtime.RawExtension `json:"config,omitempty"`
+	Config *runtime.RawExtension `json:"config,omitempty" protobuf:"bytes,2,opt,name=config"`
 	// How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration must hold
 	// gardenClientConnection.kubeconfig. Defaults to BootstrapToken. Immutable.
 	// +optional
-	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
+	Bootstrap *Bootstrap `json:"bootstrap,omitempty" protobuf:"bytes,3,opt,name=bootstrap"`
 	// Whether what the configuration leaves out is taken from the gardenlet that installs it. Defaults to true. Immutable.
 	// +optional
-	MergeWithParent *bool `json:"mergeWithParent,omitempty"`
+	MergeWithParent *bool `json:"mergeWithParent,omitempty" protobuf:"bytes,4,opt,name=mergeWithParent"`
 }
 
 // Bootstrap is how a gardenlet gets its first access to the garden.
@@ -101,10 +101,10 @@ type ManagedSeedStatus struct {
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
-	Conditions []gardencorev1beta1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	Conditions []gardencorev1beta1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,1,opt,name=conditions"`
 	// Generation of the specification that was last worked on.
 	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"bytes,2,opt,name=observedGeneration"`
 }
 
 const (

@@ -37,7 +37,7 @@ func versions(list string) []corev1beta1.ExpirableVersion {
 func imageVersions(list string) []corev1beta1.MachineImageVersion {
 	var result []corev1beta1.MachineImageVersion
 	for _, version := range versions(list) {
-		result = append(result, corev1beta1.MachineImageVersion{Version: version.Version, Classification: version.Classification})
+		result = append(result, corev1beta1.MachineImageVersion{ExpirableVersion: corev1beta1.ExpirableVersion{Version: version.Version, Classification: version.Classification}})
 	}
 	return result
 }
@@ -127,7 +127,7 @@ func TestInPlaceUpdatesNeedTheImagesConsent(t *testing.T) {
 		Machine:        corev1beta1.Machine{Image: &corev1beta1.ShootMachineImage{Name: "debian", Version: ptr.To("12.1.0")}},
 	}}
 	profile := &corev1beta1.CloudProfileSpec{MachineImages: []corev1beta1.MachineImage{{Name: "debian", Versions: []corev1beta1.MachineImageVersion{
-		{Version: "12.1.0"}, {Version: "12.2.0", InPlaceUpdates: inPlace("12.0.0")}, {Version: "12.3.0", InPlaceUpdates: inPlace("12.2.0")}, {Version: "12.4.0"},
+		{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.1.0"}}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.2.0"}, InPlaceUpdates: inPlace("12.0.0")}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.3.0"}, InPlaceUpdates: inPlace("12.2.0")}, {ExpirableVersion: corev1beta1.ExpirableVersion{Version: "12.4.0"}},
 	}}}}
 	Update(shoot, profile, now)
 	if got := *shoot.Spec.Provider.Workers[0].Machine.Image.Version; got != "12.2.0" {
