@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/bastion"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/controllerinstallation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
@@ -35,6 +37,9 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	if err := a.addShoot(mgr); err != nil {
+		return err
+	}
+	if err := a.addBastion(mgr); err != nil {
 		return err
 	}
 	if a.config.GardenClientConnection.Kubeconfig != "" {
@@ -102,6 +107,15 @@ func (a *agent) addControllerInstallation(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).Named("installation").
 		For(&gardencorev1beta1.ControllerInstallation{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ControllerInstallation.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(reconciler)
+}
+
+// addBastion adds the controller that makes bastions.
+func (a *agent) addBastion(mgr manager.Manager) error {
+	reconciler := &bastion.Reconciler{Garden: a.gardenClient(mgr), Seed: a.seed, SeedName: a.config.SeedConfig.Name, Now: time.Now}
+	return builder.ControllerManagedBy(mgr).Named("bastion").
+		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.Bastion.ConcurrentSyncs, RateLimiter: backoff()}).
 		Complete(reconciler)
 }
 

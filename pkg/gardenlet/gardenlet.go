@@ -27,6 +27,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
@@ -120,7 +121,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme,
-		extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, gatewayv1.Install,
+		operationsv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -163,6 +164,7 @@ func (a *agent) newManager() (manager.Manager, error) {
 			ByObject: map[client.Object]cache.ByObject{
 				&gardencorev1beta1.Shoot{}:                  {Field: fields.OneTermEqualSelector("spec.seedName", own)},
 				&gardencorev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector("spec.seedRef.name", own)},
+				&operationsv1alpha1.Bastion{}:               {Field: fields.OneTermEqualSelector("spec.seedName", own)},
 				&gardencorev1beta1.Seed{}:                   {Field: fields.OneTermEqualSelector("metadata.name", own)},
 			},
 		},

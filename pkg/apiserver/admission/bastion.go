@@ -2,13 +2,17 @@ package admission
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
 // BastionName is the name of the plugin that completes bastions from their shoots.
@@ -40,7 +44,23 @@ func (b *bastion) Admit(ctx context.Context, a admission.Attributes, _ admission
 	if err != nil && !isMissing(err) {
 		return apierrors.NewInternalError(err)
 	}
-	return invalid(a, completeBastion(bastion, shoot, a.GetUserInfo().GetName()))
+	if errs := completeBastion(bastion, shoot, a.GetUserInfo().GetName()); len(errs) > 0 {
+		return invalid(a, errs)
+	}
+	registrations, err := list[*corev1beta1.ControllerRegistration](ctx, b.Reader, corev1beta1.Resource("controllerregistrations"), "", fields.Everything())
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return invalid(a, validateBastionIsOffered(*bastion.Spec.ProviderType, registered(registrations)))
+}
+
+// validateBastionIsOffered refuses bastions that no extension would make.
+func validateBastionIsOffered(provider string, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+	if _, found := offered[extensionuse.KindType{Kind: extensionsv1alpha1.BastionResource, Type: provider}]; found {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "shootRef", "name"), fmt.Sprintf(
+		"no ControllerRegistration offers bastions of the shoot's provider %q; reach its nodes through Kubernetes, as with kubectl debug node/<name>", provider))}
 }
 
 // keepBastion keeps what only admission writes.

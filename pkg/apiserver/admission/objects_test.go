@@ -127,6 +127,14 @@ func TestBastionIsCompleted(t *testing.T) {
 	checkErrors(t, completeBastion(newBastion(""), nil, "alice"), "spec.shootRef.name Required")
 }
 
+func TestBastionHasToBeOffered(t *testing.T) {
+	offered := registered([]*corev1beta1.ControllerRegistration{{Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
+		{Kind: "Infrastructure", Type: "local"}, {Kind: "Bastion", Type: "cloud"},
+	}}}})
+	checkErrors(t, validateBastionIsOffered("cloud", offered))
+	checkErrors(t, validateBastionIsOffered("local", offered), "spec.shootRef.name no ControllerRegistration offers bastions of the shoot's provider \"local\"")
+}
+
 func TestShootForManagedSeed(t *testing.T) {
 	managed := func(name, config string) *seedmanagementv1alpha1.ManagedSeed {
 		m := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}}

@@ -62,6 +62,12 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "hands over the signing authority", "create garden/internalsecrets garden-one/", ""},
 		{gardenlet, "changes the signing authority", "patch garden/internalsecrets garden-one/s.ca-client", ""},
 		{gardenlet, "withdraws the signing authority", "delete garden/internalsecrets garden-one/s.ca-client", ""},
+		// pkg/gardenlet/bastion.
+		{gardenlet, "lists its bastions", "list operations.gardener.cloud/bastions", "spec.seedName=one"},
+		{gardenlet, "watches its bastions", "watch operations.gardener.cloud/bastions", "spec.seedName=one"},
+		{gardenlet, "reads a bastion", "get operations.gardener.cloud/bastions garden-one/bastion", ""},
+		{gardenlet, "sets a bastion's finalizer", "patch operations.gardener.cloud/bastions garden-one/bastion", ""},
+		{gardenlet, "reports a bastion", "patch operations.gardener.cloud/bastions/status garden-one/bastion", ""},
 		// extensions/federation/pkg/membership.
 		{extension, "lists the shoots of a fleet's namespace", "list garden/shoots garden-one/", ""},
 		{extension, "watches the shoots of a fleet's namespace", "watch garden/shoots garden-one/", ""},

@@ -64,6 +64,7 @@ type Controllers struct {
 	Shoot                  ShootController                  `json:"shoot,omitempty"`
 	ShootCare              ShootCareController              `json:"shootCare,omitempty"`
 	ControllerInstallation ControllerInstallationController `json:"controllerInstallation,omitempty"`
+	Bastion                BastionController                `json:"bastion,omitempty"`
 }
 
 // SeedController reconciles the Seed.
@@ -106,6 +107,12 @@ type ConditionThreshold struct {
 // ControllerInstallationController installs extensions.
 type ControllerInstallationController struct {
 	// ConcurrentSyncs is how many extensions are installed at a time; default 5.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+}
+
+// BastionController makes bastions.
+type BastionController struct {
+	// ConcurrentSyncs is how many bastions are worked on at a time; default 20.
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
 }
 
@@ -182,6 +189,7 @@ func (c *Configuration) setDefaults() {
 	number(&c.Controllers.Shoot.ConcurrentSyncs, 20)
 	number(&c.Controllers.ShootCare.ConcurrentSyncs, 5)
 	number(&c.Controllers.ControllerInstallation.ConcurrentSyncs, 5)
+	number(&c.Controllers.Bastion.ConcurrentSyncs, 20)
 	number(&c.Resources.Capacity.Shoots, 250)
 	number(&c.Gateway.TLSPort, 443)
 	number(&c.Gateway.ProxyPort, 8443)

@@ -117,7 +117,7 @@ func offerExtensions(t *testing.T) {
 	t.Helper()
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offered"}}
 	for _, offered := range [][2]string{
-		{"ControlPlane", "local"}, {"Infrastructure", "local"}, {"Worker", "local"}, {"DNSRecord", "local"}, {"Network", "flannel"}, {"OperatingSystemConfig", "debian"},
+		{"ControlPlane", "local"}, {"Infrastructure", "local"}, {"Worker", "local"}, {"DNSRecord", "local"}, {"Network", "flannel"}, {"OperatingSystemConfig", "debian"}, {"Bastion", "local"},
 	} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: offered[0], Type: offered[1], Primary: ptr.To(false)})
 	}
