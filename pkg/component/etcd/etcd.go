@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -56,6 +57,10 @@ type Values struct {
 	StorageClass *string
 	// StorageCapacity of the volume; default 2Gi. It cannot be changed later.
 	StorageCapacity resource.Quantity
+	// MinimumCapacity is the least size of a volume in the seed; a volume that is there keeps its size.
+	MinimumCapacity resource.Quantity
+	// TrafficDistribution of the Service; empty for the seed's default.
+	TrafficDistribution string
 	// BackupDir is a directory on the seed's node below which snapshots are kept, in <namespace>/<name>. Empty: they are
 	// kept on the etcd's own volume, which helps against damaged files but not against a lost volume.
 	BackupDir string
@@ -93,6 +98,9 @@ func (v Values) withDefaults() Values {
 	if v.StorageCapacity.IsZero() {
 		v.StorageCapacity = resource.MustParse("2Gi")
 	}
+	if v.StorageCapacity.Cmp(v.MinimumCapacity) < 0 {
+		v.StorageCapacity = v.MinimumCapacity
+	}
 	if v.SnapshotPeriod == 0 {
 		v.SnapshotPeriod = period
 	}
@@ -121,7 +129,35 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, objects(d.namespace, d.values, names)...)
+	values, err := d.withPresentVolume(ctx)
+	if err != nil {
+		return err
+	}
+	return component.Apply(ctx, d.client, objects(d.namespace, values, names)...)
+}
+
+// withPresentVolume returns the values with the size of the volume that is there: the volume of a StatefulSet cannot change.
+func (d *deployer) withPresentVolume(ctx context.Context) (Values, error) {
+	present := &appsv1.StatefulSet{ObjectMeta: d.meta(Name(d.values.Role))}
+	err := d.client.Get(ctx, client.ObjectKeyFromObject(present), present)
+	if apierrors.IsNotFound(err) {
+		return d.values, nil
+	}
+	if err != nil {
+		return Values{}, fmt.Errorf("reading StatefulSet %s: %w", client.ObjectKeyFromObject(present), err)
+	}
+	return d.values.withVolumeOf(present), nil
+}
+
+// withVolumeOf takes over the size of the volume of a StatefulSet, and keeps the database within it.
+func (v Values) withVolumeOf(present *appsv1.StatefulSet) Values {
+	for _, claim := range present.Spec.VolumeClaimTemplates {
+		if claim.Name == claimName(v.Role) {
+			v.StorageCapacity = *claim.Spec.Resources.Requests.Storage()
+			v.Quota = *resource.NewQuantity(min(v.Quota.Value(), v.StorageCapacity.Value()*8/10), resource.BinarySI)
+		}
+	}
+	return v
 }
 
 func (d *deployer) generateSecrets(ctx context.Context) (secretNames, error) {
@@ -192,20 +228,21 @@ func (d *deployer) WaitCleanup(ctx context.Context) error {
 
 // objects returns what makes up an etcd.
 func objects(namespace string, v Values, names secretNames) []client.Object {
-	return []client.Object{clientService(namespace, v.Role), peerService(namespace, v.Role), statefulSet(namespace, v, names)}
+	return []client.Object{clientService(namespace, v), peerService(namespace, v.Role), statefulSet(namespace, v, names)}
 }
 
 func objectMeta(namespace, name string, role Role) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels(role))}
 }
 
-func clientService(namespace string, role Role) *corev1.Service {
+func clientService(namespace string, v Values) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: objectMeta(namespace, ClientServiceName(role), role),
+		ObjectMeta: objectMeta(namespace, ClientServiceName(v.Role), v.Role),
 		Spec: corev1.ServiceSpec{
-			Type:     corev1.ServiceTypeClusterIP,
-			Selector: Labels(role),
-			Ports:    []corev1.ServicePort{clientServicePort()},
+			Type:                corev1.ServiceTypeClusterIP,
+			Selector:            Labels(v.Role),
+			Ports:               []corev1.ServicePort{clientServicePort()},
+			TrafficDistribution: component.TrafficDistribution(v.TrafficDistribution),
 		},
 	}
 }

@@ -39,6 +39,27 @@ func TestQuotaLeavesRoomOnTheVolume(t *testing.T) {
 	}
 }
 
+func TestVolumesOfTheSeed(t *testing.T) {
+	small := Values{Role: Main, MinimumCapacity: resource.MustParse("1Gi")}.withDefaults()
+	large := Values{Role: Main, MinimumCapacity: resource.MustParse("20Gi")}.withDefaults()
+	if small.StorageCapacity.String() != "2Gi" || large.StorageCapacity.String() != "20Gi" || large.Quota.String() != "8Gi" {
+		t.Errorf("volumes of %s and %s, quota %s", small.StorageCapacity.String(), large.StorageCapacity.String(), large.Quota.String())
+	}
+	present := statefulSet(namespace, small, secretNames{})
+	if kept := large.withVolumeOf(present); kept.StorageCapacity.String() != "2Gi" || kept.Quota.Value() != small.Quota.Value() {
+		t.Errorf("beside a volume of 2Gi: %s, quota %s", kept.StorageCapacity.String(), kept.Quota.String())
+	}
+}
+
+func TestTrafficDistribution(t *testing.T) {
+	if got := clientService(namespace, Values{Role: Main}).Spec.TrafficDistribution; got != nil {
+		t.Errorf("got %q", *got)
+	}
+	if got := clientService(namespace, Values{Role: Main, TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; ptr.Deref(got, "") != "PreferClose" {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestDeployNeedsTheAuthority(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})

@@ -56,12 +56,12 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err := d.GenerateKubeconfigs(ctx); err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, service(d.namespace), deployment(d.namespace, d.values, mounted))
+	return component.Apply(ctx, d.client, service(d.namespace, d.values), deployment(d.namespace, d.values, mounted))
 }
 
 // DeployService implements Interface.
 func (d *deployer) DeployService(ctx context.Context) error {
-	return component.Apply(ctx, d.client, service(d.namespace))
+	return component.Apply(ctx, d.client, service(d.namespace, d.values))
 }
 
 // GenerateKubeconfigs implements Interface.
@@ -126,7 +126,7 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels())}
 }
 
-func service(namespace string) *corev1.Service {
+func service(namespace string, v Values) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: objectMeta(namespace, Name),
 		Spec: corev1.ServiceSpec{
@@ -135,6 +135,7 @@ func service(namespace string) *corev1.Service {
 			Ports: []corev1.ServicePort{{
 				Name: "kube-apiserver", Protocol: corev1.ProtocolTCP, Port: ServicePort, TargetPort: intstr.FromInt32(Port),
 			}},
+			TrafficDistribution: component.TrafficDistribution(v.TrafficDistribution),
 		},
 	}
 }

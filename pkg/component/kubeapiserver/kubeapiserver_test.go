@@ -34,7 +34,7 @@ func TestObjects(t *testing.T) {
 		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden.Check[client.Object](t, name, service(namespace), deployment(namespace, values.withDefaults(), mounted))
+			golden.Check[client.Object](t, name, service(namespace, values), deployment(namespace, values.withDefaults(), mounted))
 		})
 	}
 }
@@ -159,4 +159,10 @@ func secretNames(t *testing.T, c client.Client) []string {
 		names = append(names, secret.Name)
 	}
 	return names
+}
+
+func TestTrafficDistribution(t *testing.T) {
+	if got := service(namespace, Values{TrafficDistribution: "PreferClose"}).Spec.TrafficDistribution; got == nil || *got != "PreferClose" {
+		t.Errorf("got %v", got)
+	}
 }

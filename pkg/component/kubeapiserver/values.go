@@ -51,6 +51,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane.
 	Replicas int32
+	// TrafficDistribution of the Service; empty for the seed's default.
+	TrafficDistribution string
 	// ServiceNetworks are the CIDRs of services, at least one.
 	ServiceNetworks []string
 	// AdvertiseAddress is the address behind the Service "kubernetes" in the cluster; empty for the pod's own address,

@@ -3,6 +3,8 @@
 package networkpolicies
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,8 @@ type Values struct {
 	// GatewayNetworks are the CIDRs that the gateway connects from when it uses the network of the seed's nodes, e.g. the
 	// nodes' network; pods of the seed's own namespaces are allowed anyway.
 	GatewayNetworks []string
+	// BlockedNetworks are CIDRs that nothing in the namespace may reach.
+	BlockedNetworks []string
 }
 
 // Objects returns the policies of a shoot's namespace.
@@ -35,6 +39,9 @@ func Objects(namespace string, v Values) []client.Object {
 	objects := []client.Object{
 		denyAll(namespace),
 		allow(namespace, "allow-to-kube-apiserver", kubeapiserver.Labels(), fromSeed, tcp(kubeapiserver.Port)),
+	}
+	if len(v.BlockedNetworks) > 0 {
+		objects = append(objects, block(namespace, v.BlockedNetworks))
 	}
 	for _, role := range []etcd.Role{etcd.Main, etcd.Events} {
 		objects = append(objects, allow(namespace, "allow-to-"+etcd.Name(role), etcd.Labels(role),
@@ -62,6 +69,28 @@ func denyAll(namespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(namespace, "deny-all-ingress"),
 		Spec:       networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}},
+	}
+}
+
+// block lets all pods reach everything but the networks. Pods of the seed are named apart from addresses, because not every network
+// plugin counts theirs among these.
+func block(namespace string, networks []string) *networkingv1.NetworkPolicy {
+	ipv4, ipv6 := &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}, &networkingv1.IPBlock{CIDR: "::/0"}
+	for _, network := range networks {
+		all := ipv4
+		if strings.Contains(network, ":") {
+			all = ipv6
+		}
+		all.Except = append(all.Except, network)
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: meta(namespace, "block-networks"),
+		Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{
+				{NamespaceSelector: &metav1.LabelSelector{}}, {IPBlock: ipv4}, {IPBlock: ipv6},
+			}}},
+		},
 	}
 }
 

@@ -49,6 +49,9 @@ func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) erro
 	if err := component.Apply(ctx, s.Seed, namespace); err != nil {
 		return err
 	}
+	if err := s.reserveCapacity(ctx, seed); err != nil {
+		return err
+	}
 	return s.installResourceManager(ctx, seed)
 }
 
@@ -95,8 +98,11 @@ func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1b
 	return err
 }
 
-// Uninstall removes resource-manager. The custom resource definitions stay: others may use them.
+// Uninstall removes resource-manager and the reserved capacity. The custom resource definitions stay: others may use them.
 func (s *System) Uninstall(ctx context.Context) error {
+	if err := s.releaseCapacity(ctx, nil); err != nil {
+		return err
+	}
 	return s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName)
 }
 

@@ -151,7 +151,10 @@ func (o *Operation) deployProviderControlPlane(ctx context.Context) error {
 
 // etcd is the component of one etcd.
 func (o *Operation) etcd(role etcd.Role) component.Component {
-	return etcd.New(o.Seed, o.Plan.Namespace, o.secrets, etcd.Values{Role: role, Image: o.Plan.Images["etcd-steward"], Replicas: 1})
+	return etcd.New(o.Seed, o.Plan.Namespace, o.secrets, etcd.Values{
+		Role: role, Image: o.Plan.Images["etcd-steward"], Replicas: 1,
+		MinimumCapacity: o.Plan.Seed.MinimumVolumeSize, TrafficDistribution: o.Plan.Seed.TrafficDistribution,
+	})
 }
 
 // kubeAPIServerValues are the settings of kube-apiserver.
@@ -159,7 +162,8 @@ func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
 	p := o.Plan
 	values := kubeapiserver.Values{
 		Version: p.KubernetesVersion, Image: p.Images["kube-apiserver"], Replicas: 1,
-		ServiceNetworks: p.Networks.Services, AdvertiseAddress: p.APIServer.AdvertiseAddress, ExternalHostnames: p.APIServer.Hostnames,
+		TrafficDistribution: p.Seed.TrafficDistribution,
+		ServiceNetworks:     p.Networks.Services, AdvertiseAddress: p.APIServer.AdvertiseAddress, ExternalHostnames: p.APIServer.Hostnames,
 		ServiceAccountIssuer:    p.APIServer.Issuer,
 		Encryption:              kubeapiserver.EncryptionValues{Provider: p.APIServer.EncryptionProvider, Resources: p.APIServer.EncryptedResources},
 		AggregatorRouting:       true,

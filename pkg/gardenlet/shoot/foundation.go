@@ -81,7 +81,7 @@ func (o *Operation) namespace() *corev1.Namespace {
 
 // deployNetworkPolicies lets pods of the namespace talk to those they need only.
 func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
-	values := networkpolicies.Values{IsWorkerless: o.Plan.Workerless}
+	values := networkpolicies.Values{IsWorkerless: o.Plan.Workerless, BlockedNetworks: o.Plan.Seed.BlockedNetworks}
 	if nodes := o.Inputs.Seed.Spec.Networks.Nodes; nodes != nil {
 		values.GatewayNetworks = []string{*nodes}
 	}

@@ -72,6 +72,8 @@ type Plan struct {
 	Extensions []ExtensionPlan
 	// Pools of workers.
 	Pools []PoolPlan
+	// Seed is what the seed asks of every control plane.
+	Seed SeedPlan
 	// CoreDNS are the settings of the cluster's DNS.
 	CoreDNS CoreDNSPlan
 	// SystemPoolTolerations let system components onto tainted pools.
@@ -168,6 +170,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 		Gateway:              gateway,
 		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
+	p.Seed = planSeed(&in.Seed.Spec)
 	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity, fmt.Sprintf("%s-%s-%s", p.Namespace, p.UID, in.GardenIdentity))
 	for _, step := range []func(*Inputs) error{
 		p.planNetworks, p.planDNS, p.planAPIServer, p.planExtensions,

@@ -1,0 +1,30 @@
+package shoot
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// SeedPlan is what the seed asks of every control plane.
+type SeedPlan struct {
+	// BlockedNetworks are not to be reached.
+	BlockedNetworks []string
+	// MinimumVolumeSize is the least size of a volume.
+	MinimumVolumeSize resource.Quantity
+	// TrafficDistribution of Services; empty where the zones of clients do not matter.
+	TrafficDistribution string
+}
+
+// planSeed reads what the seed asks for.
+func planSeed(spec *gardencorev1beta1.SeedSpec) SeedPlan {
+	plan := SeedPlan{BlockedNetworks: spec.Networks.BlockCIDRs}
+	if volume := spec.Volume; volume != nil && volume.MinimumSize != nil {
+		plan.MinimumVolumeSize = *volume.MinimumSize
+	}
+	if settings := spec.Settings; settings != nil && settings.TopologyAwareRouting != nil && settings.TopologyAwareRouting.Enabled {
+		plan.TrafficDistribution = corev1.ServiceTrafficDistributionPreferClose
+	}
+	return plan
+}

@@ -1,0 +1,31 @@
+package shoot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func TestPlanSeed(t *testing.T) {
+	size := resource.MustParse("20Gi")
+	for name, test := range map[string]struct {
+		spec gardencorev1beta1.SeedSpec
+		want SeedPlan
+	}{
+		"nothing": {gardencorev1beta1.SeedSpec{}, SeedPlan{}},
+		"off":     {gardencorev1beta1.SeedSpec{Settings: &gardencorev1beta1.SeedSettings{TopologyAwareRouting: &gardencorev1beta1.SeedSettingTopologyAwareRouting{}}}, SeedPlan{}},
+		"everything": {gardencorev1beta1.SeedSpec{
+			Networks: gardencorev1beta1.SeedNetworks{BlockCIDRs: []string{"169.254.169.254/32"}},
+			Volume:   &gardencorev1beta1.SeedVolume{MinimumSize: ptr.To(size)},
+			Settings: &gardencorev1beta1.SeedSettings{TopologyAwareRouting: &gardencorev1beta1.SeedSettingTopologyAwareRouting{Enabled: true}},
+		}, SeedPlan{BlockedNetworks: []string{"169.254.169.254/32"}, MinimumVolumeSize: size, TrafficDistribution: "PreferClose"}},
+	} {
+		if difference := cmp.Diff(test.want, planSeed(&test.spec)); difference != "" {
+			t.Errorf("%s: %s", name, difference)
+		}
+	}
+}
