@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/controllerinstallation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
+	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
 // addControllers adds everything that runs.
@@ -99,7 +100,7 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 // generation of its installations: they name its resource version.
 func (a *agent) addControllerInstallation(mgr manager.Manager) error {
 	reconciler := &controllerinstallation.Reconciler{
-		Garden: a.reader, Seed: a.seed, Helm: a.helm, Images: a.images, SeedName: a.config.SeedConfig.Name,
+		Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: &helm.Puller{}, Images: a.images, SeedName: a.config.SeedConfig.Name,
 		Info: controllerinstallation.Garden{
 			ClusterIdentity: a.gardenIdentity, Config: a.garden, Address: a.config.GardenClientConnection.GardenClusterAddress,
 		},

@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,8 @@ type Release struct {
 	Chart *chart.Chart
 	// Values are merged over the chart's own values.yaml.
 	Values map[string]any
+	// Change, when set, changes the objects that the chart renders, before they are applied. Hooks are not changed.
+	Change func(*unstructured.Unstructured) error
 }
 
 func (r Release) String() string { return r.Namespace + "/" + r.Name }
@@ -120,6 +123,7 @@ func install(ctx context.Context, configuration *action.Configuration, r Release
 	install.SkipCRDs = true
 	install.TakeOwnership = true
 	install.Timeout = operationTimeout
+	install.PostRenderer = r.postRenderer()
 	return install.RunWithContext(ctx, r.Chart, r.Values)
 }
 
@@ -132,6 +136,7 @@ func upgrade(ctx context.Context, configuration *action.Configuration, r Release
 	upgrade.TakeOwnership = true
 	upgrade.MaxHistory = keptRevisions
 	upgrade.Timeout = operationTimeout
+	upgrade.PostRenderer = r.postRenderer()
 	return upgrade.RunWithContext(ctx, r.Name, r.Chart, r.Values)
 }
 

@@ -1,12 +1,9 @@
 package admission
 
 import (
-	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-
-	"github.com/trellis-garden/trellis/pkg/extensionuse"
-
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
 // ExtensionValidatorName is the name of the plugin that checks that extensions are registered.
@@ -50,9 +49,11 @@ func (e *extensionValidator) Validate(ctx context.Context, a admission.Attribute
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		for _, err := range unregistered(extensionuse.OfSeed(seed), offered) {
+		uses := extensionuse.OfSeed(seed)
+		for _, err := range unregistered(uses, offered) {
 			warning.AddWarning(ctx, "", fmt.Sprintf("%s; the seed waits until it is registered", err))
 		}
+		return invalid(a, incompatible(uses, corev1beta1.ClusterTypeSeed, offered))
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func validateExtensions(shoot, old *corev1beta1.Shoot, offered map[extensionuse.
 			added = append(added, use)
 		}
 	}
-	errs := unregistered(added, offered)
+	errs := append(unregistered(added, offered), incompatible(added, corev1beta1.ClusterTypeShoot, offered)...)
 	if corev1beta1.IsWorkerless(shoot) {
 		errs = append(errs, needWorkers(added, offered)...)
 	}
@@ -97,6 +98,19 @@ func unregistered(uses []extensionuse.Use, offered map[extensionuse.KindType]cor
 			types = "registered are " + strings.Join(all, ", ")
 		}
 		errs = append(errs, field.Invalid(use.Path, use.Type, fmt.Sprintf("no ControllerRegistration offers %s of this type; %s", use.Kind, types)))
+	}
+	return errs
+}
+
+// incompatible reports extensions that are not for this type of cluster.
+func incompatible(uses []extensionuse.Use, cluster corev1beta1.ClusterType, offered map[extensionuse.KindType]corev1beta1.ControllerResource) field.ErrorList {
+	var errs field.ErrorList
+	for _, use := range uses {
+		resource, ok := offered[use.KindType]
+		if ok && use.Kind == extensionsv1alpha1.ExtensionResource && !slices.Contains(resource.CompatibleClusters(), cluster) {
+			errs = append(errs, field.Forbidden(use.Path, fmt.Sprintf("extension %q is not for a %s: the clusterCompatibility of its ControllerRegistration is %v",
+				use.Type, cluster, resource.CompatibleClusters())))
+		}
 	}
 	return errs
 }

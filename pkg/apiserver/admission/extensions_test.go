@@ -1,18 +1,18 @@
 package admission
 
 import (
-	"github.com/trellis-garden/trellis/pkg/extensionuse"
-
 	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
 func registration(name string, resources ...corev1beta1.ControllerResource) *corev1beta1.ControllerRegistration {
@@ -143,5 +143,23 @@ func TestSetExtensionLabels(t *testing.T) {
 	setExtensionLabels(bare, nil)
 	if bare.Labels != nil {
 		t.Errorf("labels = %v, want none", bare.Labels)
+	}
+}
+
+func TestExtensionsAreForTheirClusters(t *testing.T) {
+	offered := map[extensionuse.KindType]corev1beta1.ControllerResource{
+		{Kind: "Extension", Type: "both"}:  {ClusterCompatibility: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot, corev1beta1.ClusterTypeSeed}},
+		{Kind: "Extension", Type: "plain"}: {},
+	}
+	var uses []extensionuse.Use
+	for _, name := range []string{"both", "plain", "unknown"} {
+		uses = append(uses, extensionuse.Use{KindType: extensionuse.KindType{Kind: "Extension", Type: name}, Path: field.NewPath("spec", "extensions").Key(name)})
+	}
+	if errs := incompatible(uses, corev1beta1.ClusterTypeShoot, offered); len(errs) != 0 {
+		t.Errorf("refused for a shoot: %v", errs)
+	}
+	errs := incompatible(uses, corev1beta1.ClusterTypeSeed, offered)
+	if len(errs) != 1 || errs[0].Field != "spec.extensions[plain]" {
+		t.Errorf("refused for a seed: %v", errs)
 	}
 }

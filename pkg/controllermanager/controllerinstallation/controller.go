@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
@@ -221,7 +222,10 @@ func (r *Reconciler) install(ctx context.Context, seed *corev1beta1.Seed, regist
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: reference}, deployment); err != nil {
 		return fmt.Errorf("controller registration %s refers to deployment %s: %w", registration.Name, reference, err)
 	}
-	spec := installationSpec(seed, registration, deployment)
+	spec, err := installationSpec(seed, registration, deployment)
+	if err != nil {
+		return err
+	}
 	if present == nil {
 		installation := &corev1beta1.ControllerInstallation{
 			ObjectMeta: metav1.ObjectMeta{Name: InstallationName(registration.Name, seed.Name)},
@@ -238,12 +242,41 @@ func (r *Reconciler) install(ctx context.Context, seed *corev1beta1.Seed, regist
 	return r.Client.Update(ctx, updated)
 }
 
-func installationSpec(seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration, deployment *corev1beta1.ControllerDeployment) corev1beta1.ControllerInstallationSpec {
+func installationSpec(seed *corev1beta1.Seed, registration *corev1beta1.ControllerRegistration, deployment *corev1beta1.ControllerDeployment) (corev1beta1.ControllerInstallationSpec, error) {
+	resources, err := resourcesOf(deployment)
 	return corev1beta1.ControllerInstallationSpec{
 		RegistrationRef: corev1.ObjectReference{Name: registration.Name, ResourceVersion: registration.ResourceVersion},
 		SeedRef:         &corev1.ObjectReference{Name: seed.Name},
 		DeploymentRef:   &corev1.ObjectReference{Name: deployment.Name, ResourceVersion: deployment.ResourceVersion},
+		ResourceRefs:    resources,
+	}, err
+}
+
+// resourcesOf returns the Secrets and ConfigMaps that an extension is deployed with. What an installation refers to, its gardenlet
+// may read.
+func resourcesOf(deployment *corev1beta1.ControllerDeployment) ([]corev1.ObjectReference, error) {
+	v1 := &gardencorev1.ControllerDeployment{}
+	if err := gardencorev1.FromV1beta1(deployment, v1); err != nil {
+		return nil, fmt.Errorf("controller deployment %s: %w", deployment.Name, err)
 	}
+	var references []corev1.ObjectReference
+	for _, resource := range v1.Resources {
+		references = append(references, corev1.ObjectReference{
+			APIVersion: resource.ResourceRef.APIVersion, Kind: resource.ResourceRef.Kind,
+			Namespace: corev1beta1.GardenNamespace, Name: resource.ResourceRef.Name,
+		})
+	}
+	if v1.Helm == nil || v1.Helm.OCIRepository == nil {
+		return references, nil
+	}
+	for _, secret := range []*corev1.LocalObjectReference{v1.Helm.OCIRepository.PullSecretRef, v1.Helm.OCIRepository.CABundleSecretRef} {
+		if secret != nil {
+			references = append(references, corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: corev1beta1.GardenNamespace, Name: secret.Name,
+			})
+		}
+	}
+	return references, nil
 }
 
 // InstallationName is the name of the installation of an extension in a seed.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -43,6 +44,8 @@ type Reconciler struct {
 	Garden, Seed client.Client
 	// Helm installs in the seed.
 	Helm *helm.Client
+	// Charts pulls charts that lie in registries.
+	Charts *helm.Puller
 	// Images resolves the image of an extension that is in the image vector under its registration's name.
 	Images imagevector.Vector
 	// Info is what extensions are told about the garden.
@@ -85,7 +88,12 @@ func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta
 	wanted, err := r.wanted(ctx, installation)
 	if err != nil {
 		var invalid *invalidError
-		if !errors.As(err, &invalid) {
+		var unavailable *unavailableError
+		switch {
+		case errors.As(err, &unavailable):
+			return ctrl.Result{}, errors.Join(err, r.report(ctx, installation,
+				conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "ChartNotAvailable", err.Error())))
+		case !errors.As(err, &invalid):
 			return ctrl.Result{}, err
 		}
 		return after(healthyPeriod, r.report(ctx, installation,
@@ -140,6 +148,12 @@ type invalidError struct{ error }
 // Unwrap returns the cause.
 func (e *invalidError) Unwrap() error { return e.error }
 
+// unavailableError says that a chart cannot be pulled now.
+type unavailableError struct{ error }
+
+// Unwrap returns the cause.
+func (e *unavailableError) Unwrap() error { return e.error }
+
 // wanted reads registration, deployment and seed.
 func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (wantedRelease, error) {
 	if installation.Spec.DeploymentRef == nil {
@@ -157,15 +171,15 @@ func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1
 	if err := r.Garden.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
 		return wantedRelease{}, err
 	}
-	return r.release(installation.Spec.RegistrationRef.Name, deployment, seed)
+	source, err := chartSource{garden: r.Garden, pull: r.Charts.Pull}.find(ctx, deployment)
+	if err != nil {
+		return wantedRelease{}, fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)
+	}
+	return r.release(installation.Spec.RegistrationRef.Name, deployment, source, seed)
 }
 
 // release builds the Helm release.
-func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.ControllerDeployment, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
-	source, err := chartOf(deployment)
-	if err != nil {
-		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
-	}
+func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.ControllerDeployment, source chartAndValues, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
 	chart, err := helm.LoadArchive(source.archive)
 	if err != nil {
 		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
@@ -178,14 +192,18 @@ func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.
 	if err != nil {
 		return wantedRelease{}, err
 	}
-	sum, err := checksum(source.archive, values)
+	sum, err := checksum(source.archive, values, ptr.Deref(deployment.InjectGardenKubeconfig, false))
 	if err != nil {
 		return wantedRelease{}, err
 	}
-	return wantedRelease{
+	wanted := wantedRelease{
 		release:  helm.Release{Namespace: Namespace(registration), Name: registration, Chart: chart, Values: values},
 		checksum: sum,
-	}, nil
+	}
+	if ptr.Deref(deployment.InjectGardenKubeconfig, false) {
+		wanted.release.Change = injectGardenKubeconfig
+	}
+	return wanted, nil
 }
 
 // ensureInstalled runs Helm if what is installed differs from what is wanted.

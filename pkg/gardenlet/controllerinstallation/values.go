@@ -4,57 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
-
-// deploymentTypeHelm is the only type of ControllerDeployment.
-const deploymentTypeHelm = "helm"
-
-// chartAndValues is what a ControllerDeployment asks to be installed.
-type chartAndValues struct {
-	// archive is the chart as gzipped tar.
-	archive []byte
-	// values are the operator's.
-	values map[string]any
-}
-
-// providerConfig holds a chart in the forms that are in use: chart and values, or the shape of core.gardener.cloud/v1.
-type providerConfig struct {
-	Chart  []byte         `json:"chart,omitempty"`
-	Values map[string]any `json:"values,omitempty"`
-	Helm   *struct {
-		RawChart []byte         `json:"rawChart,omitempty"`
-		Values   map[string]any `json:"values,omitempty"`
-	} `json:"helm,omitempty"`
-	RawChart []byte `json:"rawChart,omitempty"`
-}
-
-// chartOf reads a ControllerDeployment. Errors are the operator's mistakes.
-func chartOf(deployment *gardencorev1beta1.ControllerDeployment) (chartAndValues, error) {
-	if deployment.Type != deploymentTypeHelm {
-		return chartAndValues{}, fmt.Errorf("type %q is not supported, only %q is", deployment.Type, deploymentTypeHelm)
-	}
-	config := providerConfig{}
-	if err := json.Unmarshal(deployment.ProviderConfig.Raw, &config); err != nil {
-		return chartAndValues{}, fmt.Errorf("providerConfig: %w", err)
-	}
-	result := chartAndValues{archive: config.Chart, values: config.Values}
-	if len(result.archive) == 0 {
-		result.archive = config.RawChart
-	}
-	if config.Helm != nil {
-		result = chartAndValues{archive: config.Helm.RawChart, values: config.Helm.Values}
-	}
-	if len(result.archive) == 0 {
-		return chartAndValues{}, fmt.Errorf("providerConfig.chart must hold a chart (a gzipped tar archive in base64)")
-	}
-	return result, nil
-}
 
 // valuesFor returns the values of an extension's chart: the operator's, and what gardenlet tells every extension.
 func valuesFor(operator map[string]any, image string, garden Garden, seed *gardencorev1beta1.Seed) (map[string]any, error) {
@@ -133,9 +88,9 @@ func anyMap(from map[string]string) map[string]any {
 	return result
 }
 
-// checksum identifies a chart with its values.
-func checksum(archive []byte, values map[string]any) (string, error) {
-	rendered, err := json.Marshal(values)
+// checksum identifies a chart with its values and what is injected.
+func checksum(archive []byte, values map[string]any, injected bool) (string, error) {
+	rendered, err := json.Marshal([]any{values, injected})
 	if err != nil {
 		return "", err
 	}

@@ -1,40 +1,13 @@
 package controllerinstallation
 
 import (
-	"encoding/base64"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
-
-func TestChartOf(t *testing.T) {
-	chart := base64.StdEncoding.EncodeToString([]byte("archive"))
-	for _, test := range []struct {
-		name, deploymentType, config, err string
-	}{
-		{"published form", "helm", `{"chart":"` + chart + `","values":{"a":1}}`, ""},
-		{"form of v1", "helm", `{"helm":{"rawChart":"` + chart + `","values":{"a":1}}}`, ""},
-		{"raw chart beside values", "helm", `{"rawChart":"` + chart + `","values":{"a":1}}`, ""},
-		{"no chart", "helm", `{"values":{"a":1}}`, "providerConfig.chart"},
-		{"not base64", "helm", `{"chart":"?"}`, "providerConfig"},
-		{"another type", "kustomize", `{}`, `type "kustomize" is not supported`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := chartOf(&gardencorev1beta1.ControllerDeployment{Type: test.deploymentType, ProviderConfig: runtime.RawExtension{Raw: []byte(test.config)}})
-			if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
-				t.Fatalf("error %v, want %q", err, test.err)
-			}
-			if err == nil && (string(got.archive) != "archive" || got.values["a"] == nil) {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}
 
 func TestValues(t *testing.T) {
 	seed := &gardencorev1beta1.Seed{

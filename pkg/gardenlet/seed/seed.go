@@ -116,6 +116,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	installErr := r.System.Install(ctx, seed)
+	if installErr == nil {
+		installErr = r.installExtensions(ctx, seed)
+	}
 	if err := r.report(ctx, seed, installErr); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -146,6 +149,9 @@ func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) e
 	installations := &gardencorev1beta1.ControllerInstallationList{}
 	if err := r.Garden.List(ctx, installations, client.MatchingFields{"spec.seedRef.name": seed.Name}); err != nil {
 		return fmt.Errorf("listing the extensions of seed %s: %w", seed.Name, err)
+	}
+	if err := r.removeExtensions(ctx, nil); err != nil {
+		return err
 	}
 	if n, m := len(shoots.Items), len(installations.Items); n+m > 0 {
 		return r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {

@@ -58,6 +58,7 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	c.all = append(c.all, o.addCompanion(g, "kube-controller-manager", false, c.apiServer, o.kubeControllerManager))
 	c.all = append(c.all, o.addCompanion(g, "kube-scheduler", o.Plan.Workerless, c.apiServer, o.kubeScheduler))
 	c.all = append(c.all, o.addProviderControlPlane(g, f, infrastructure, c.apiServer))
+	c.all = append(c.all, o.addUnwantedExtensions(g, c.apiServer))
 	c.all = append(c.all, o.addExtensions(g, gardencorev1beta1.AfterKubeAPIServer, c.apiServer, f.references)...)
 	return c
 }
@@ -106,35 +107,6 @@ func (o *Operation) addProviderControlPlane(g *flow.Graph, f foundation, infrast
 		Fn: func(ctx context.Context) error {
 			return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.ControlPlane{ObjectMeta: o.meta(o.Plan.ShootName)}, extension.DefaultTiming)
 		},
-	})
-}
-
-// addExtensions adds the Extension objects of one lifecycle.
-func (o *Operation) addExtensions(g *flow.Graph, lifecycle Lifecycle, after ...flow.TaskID) []flow.TaskID {
-	var ready []flow.TaskID
-	for _, wanted := range o.Plan.Extensions {
-		if wanted.Lifecycle != lifecycle {
-			continue
-		}
-		deployed := g.Add(flow.Task{
-			Name: fmt.Sprintf("Deploying extension %s", wanted.Type), Dependencies: after,
-			Fn: apply(func(ctx context.Context) error { return o.deployExtension(ctx, wanted) }),
-		})
-		ready = append(ready, g.Add(flow.Task{
-			Name: fmt.Sprintf("Waiting until extension %s is ready", wanted.Type), Dependencies: []flow.TaskID{deployed},
-			Fn: func(ctx context.Context) error {
-				return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.Extension{ObjectMeta: o.meta(wanted.Type)}, extension.DefaultTiming)
-			},
-		}))
-	}
-	return ready
-}
-
-// deployExtension writes an Extension.
-func (o *Operation) deployExtension(ctx context.Context, wanted ExtensionPlan) error {
-	object := &extensionsv1alpha1.Extension{ObjectMeta: o.meta(wanted.Type)}
-	return extension.Deploy(ctx, o.Seed, object, true, func() {
-		object.Spec.DefaultSpec = extensionsv1alpha1.DefaultSpec{Type: wanted.Type, ProviderConfig: compact(wanted.ProviderConfig)}
 	})
 }
 

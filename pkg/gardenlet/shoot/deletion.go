@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
@@ -35,7 +36,8 @@ func (o *Operation) DeletionFlow() (*flow.Flow, error) {
 	cleaned := o.addCleanup(g, initialized)
 
 	worker := o.removeExtensionKind(g, "worker pools", &extensionsv1alpha1.WorkerList{}, extension.WorkerTiming, cleaned)
-	extensions := o.removeExtensionKind(g, "extensions", &extensionsv1alpha1.ExtensionList{}, extension.DefaultTiming, worker)
+	early := o.addExtensionDeletion(g, gardencorev1beta1.BeforeKubeAPIServer, cleaned)
+	extensions := o.addExtensionDeletion(g, gardencorev1beta1.AfterWorker, worker, early)
 	network := o.removeExtensionKind(g, "network plugin", &extensionsv1alpha1.NetworkList{}, extension.DefaultTiming, worker, kept)
 	runtimes := o.removeExtensionKind(g, "container runtimes", &extensionsv1alpha1.ContainerRuntimeList{}, extension.DefaultTiming, worker)
 	provider := o.removeExtensionKind(g, "provider's control plane components", &extensionsv1alpha1.ControlPlaneList{}, extension.DefaultTiming, worker, network, kept)
@@ -50,9 +52,10 @@ func (o *Operation) DeletionFlow() (*flow.Flow, error) {
 		Name: "Deleting control plane", Fn: apply(o.destroyControlPlane), Dependencies: []flow.TaskID{resources, worker},
 	})
 	records := o.removeExtensionKind(g, "DNS records", &extensionsv1alpha1.DNSRecordList{}, extension.DNSRecordTiming, controlPlane)
+	late := o.addExtensionDeletion(g, gardencorev1beta1.AfterKubeAPIServer, controlPlane)
 	etcds := g.Add(flow.Task{Name: "Deleting etcds", Fn: apply(o.destroyEtcds), Dependencies: []flow.TaskID{controlPlane}})
 	namespace := g.Add(flow.Task{
-		Name: "Deleting namespace", Fn: o.deleteNamespace, Dependencies: []flow.TaskID{etcds, records, infrastructure, osc, extensions},
+		Name: "Deleting namespace", Fn: o.deleteNamespace, Dependencies: []flow.TaskID{etcds, records, infrastructure, osc, late},
 	})
 	garden := g.Add(flow.Task{Name: "Removing certificate authorities from the garden", Fn: apply(o.removeFromGarden), Dependencies: []flow.TaskID{controlPlane}})
 	g.Add(flow.Task{Name: "Deleting Cluster", Fn: apply(o.deleteCluster), Dependencies: []flow.TaskID{namespace, garden}})
@@ -99,8 +102,6 @@ func extensionObjects(list client.ObjectList) []extension.Object {
 	switch l := list.(type) {
 	case *extensionsv1alpha1.WorkerList:
 		objects = pointers[extensionsv1alpha1.Worker](l.Items)
-	case *extensionsv1alpha1.ExtensionList:
-		objects = pointers[extensionsv1alpha1.Extension](l.Items)
 	case *extensionsv1alpha1.NetworkList:
 		objects = pointers[extensionsv1alpha1.Network](l.Items)
 	case *extensionsv1alpha1.ContainerRuntimeList:
@@ -133,8 +134,6 @@ func pointers[T any, P interface {
 func waitGone(ctx context.Context, seed client.WithWatch, object extension.Object, timing extension.Timing) error {
 	switch typed := object.(type) {
 	case *extensionsv1alpha1.Worker:
-		return extension.WaitGone(ctx, seed, typed, timing)
-	case *extensionsv1alpha1.Extension:
 		return extension.WaitGone(ctx, seed, typed, timing)
 	case *extensionsv1alpha1.Network:
 		return extension.WaitGone(ctx, seed, typed, timing)

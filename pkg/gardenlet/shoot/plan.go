@@ -138,16 +138,6 @@ type CoreDNSPlan struct {
 	CommonSuffixes []string
 }
 
-// Lifecycle says when an extension is reconciled.
-type Lifecycle = gardencorev1beta1.ControllerResourceLifecycleStrategy
-
-// ExtensionPlan is an object of kind Extension.
-type ExtensionPlan struct {
-	Type           string
-	ProviderConfig *runtime.RawExtension
-	Lifecycle      Lifecycle
-}
-
 // NewPlan decides. Errors are mistakes in the objects of the garden.
 func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Plan, error) {
 	shoot := in.Shoot
@@ -291,56 +281,6 @@ func (p *Plan) planEncryption(user *gardencorev1beta1.EncryptionConfig) error {
 		return fmt.Errorf("spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type %q is not supported; use aescbc or secretbox", t)
 	}
 	return nil
-}
-
-// planExtensions lists the shoot's extensions and those that are enabled for every shoot.
-func (p *Plan) planExtensions(in *Inputs) error {
-	wanted := map[string]ExtensionPlan{}
-	disabled := map[string]bool{}
-	for _, extension := range in.Shoot.Spec.Extensions {
-		if ptr.Deref(extension.Disabled, false) {
-			disabled[extension.Type] = true
-			continue
-		}
-		wanted[extension.Type] = ExtensionPlan{Type: extension.Type, ProviderConfig: extension.ProviderConfig}
-	}
-	for _, registration := range in.Registrations {
-		for _, resource := range registration.Spec.Resources {
-			if resource.Kind != extensionsv1alpha1.ExtensionResource {
-				continue
-			}
-			if automatic(resource, p.Workerless) && !disabled[resource.Type] {
-				if _, found := wanted[resource.Type]; !found {
-					wanted[resource.Type] = ExtensionPlan{Type: resource.Type}
-				}
-			}
-			if extension, found := wanted[resource.Type]; found {
-				extension.Lifecycle = lifecycle(resource)
-				wanted[resource.Type] = extension
-			}
-		}
-	}
-	for _, extension := range wanted {
-		if extension.Lifecycle == "" {
-			return fmt.Errorf("spec.extensions: no ControllerRegistration offers an extension of type %q", extension.Type)
-		}
-		p.Extensions = append(p.Extensions, extension)
-	}
-	slices.SortFunc(p.Extensions, func(a, b ExtensionPlan) int { return strings.Compare(a.Type, b.Type) })
-	return nil
-}
-
-// automatic says whether an extension is enabled for every shoot.
-func automatic(resource gardencorev1beta1.ControllerResource, workerless bool) bool {
-	return slices.Contains(resource.AutoEnable, gardencorev1beta1.ClusterTypeShoot) && (!workerless || ptr.Deref(resource.WorkerlessSupported, false))
-}
-
-// lifecycle says when an extension is reconciled.
-func lifecycle(resource gardencorev1beta1.ControllerResource) Lifecycle {
-	if resource.Lifecycle == nil || resource.Lifecycle.Reconcile == nil {
-		return gardencorev1beta1.AfterKubeAPIServer
-	}
-	return *resource.Lifecycle.Reconcile
 }
 
 // imagesOfControlPlane are resolved with the shoot's Kubernetes version where the vector gives no tag.

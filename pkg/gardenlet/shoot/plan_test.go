@@ -148,20 +148,6 @@ func TestExternalDNS(t *testing.T) {
 	}
 }
 
-func TestAutomaticExtensions(t *testing.T) {
-	in := inputs()
-	in.Registrations = append(in.Registrations, gardencorev1beta1.ControllerRegistration{Spec: gardencorev1beta1.ControllerRegistrationSpec{
-		Resources: []gardencorev1beta1.ControllerResource{{Kind: "Extension", Type: "audit", AutoEnable: []gardencorev1beta1.ClusterType{gardencorev1beta1.ClusterTypeShoot}}},
-	}})
-	if p := plan(t, in); len(p.Extensions) != 1 || p.Extensions[0].Type != "audit" {
-		t.Errorf("extensions are %v", p.Extensions)
-	}
-	in.Shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "audit", Disabled: ptr.To(true)}}
-	if p := plan(t, in); len(p.Extensions) != 0 {
-		t.Errorf("extensions are %v although it is disabled", p.Extensions)
-	}
-}
-
 // inputs are those of a shoot with one worker pool in the local landscape.
 func inputs() *Inputs {
 	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}

@@ -24,8 +24,8 @@ const (
 
 var (
 	resourceName = regexp.MustCompile(`^[a-zA-Z0-9]+$`)
-	// quotation is what values may hold of a resource; its group is the resource's name.
-	quotation = regexp.MustCompile(`^\{\{\s*\.resources\.([a-zA-Z0-9]+)\.data\.[-._a-zA-Z0-9]+\s*\}\}$`)
+	// quotation is what values may hold of a resource; its groups are the name of the resource and the key of its data.
+	quotation = regexp.MustCompile(`^\{\{\s*\.resources\.([a-zA-Z0-9]+)\.data\.([-._a-zA-Z0-9]+)\s*\}\}$`)
 	// template is anything in double braces.
 	template = regexp.MustCompile(`\{\{[^{}]*\}\}`)
 )

@@ -73,6 +73,14 @@ type ControllerResource struct {
 	ContinuousEndpointUpdate *bool `json:"continuousEndpointUpdate,omitempty" protobuf:"bytes,10,opt,name=continuousEndpointUpdate"`
 }
 
+// CompatibleClusters returns the clusters that can have the extension: shoots, unless it says otherwise.
+func (r *ControllerResource) CompatibleClusters() []ClusterType {
+	if len(r.ClusterCompatibility) == 0 {
+		return []ClusterType{ClusterTypeShoot}
+	}
+	return r.ClusterCompatibility
+}
+
 // ClusterType is a kind of cluster.
 type ClusterType string
 

@@ -83,10 +83,7 @@ func validateControllerResource(resource *ControllerResource, path *field.Path) 
 
 // validateAutoEnable: an extension can only be enabled where it can be used.
 func validateAutoEnable(resource *ControllerResource, path *field.Path) field.ErrorList {
-	compatible := resource.ClusterCompatibility
-	if len(compatible) == 0 {
-		compatible = []ClusterType{ClusterTypeShoot}
-	}
+	compatible := resource.CompatibleClusters()
 	var errs field.ErrorList
 	for i, cluster := range resource.AutoEnable {
 		if slices.Contains(clusterTypes, cluster) && !slices.Contains(compatible, cluster) {
