@@ -34,7 +34,9 @@ func command() *cobra.Command {
   - gets a client certificate for the garden with a bootstrap token, and renews it;
   - creates the Seed object from its configuration, renews the seed's Lease and reports its health;
   - installs resource-manager, and the extensions that the garden assigns to the seed;
-  - reconciles the Shoots of the seed, and removes them.
+  - reconciles the Shoots of the seed, and removes them;
+  - installs a gardenlet into those of them that are to be seeds themselves (ManagedSeed);
+  - deploys itself anew as the Gardenlet object of its seed's name says, if there is one.
 
 The configuration file is a GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1):
 
@@ -68,6 +70,7 @@ The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.
 	flags := cmd.Flags()
 	flags.StringVar(&path, "config", "", "path of the configuration file (required)")
 	flags.StringVar(&opts.HealthAddress, "health-address", ":8081", `address of /healthz and /readyz, "0" for none`)
+	flags.BoolVar(&opts.LeaderElection, "leader-elect", false, "elect one of several pods that works; the others stand by")
 	flags.StringVar(&opts.MetricsAddress, "metrics-address", "0", `address of /metrics, "0" for none`)
 	if err := cmd.MarkFlagRequired("config"); err != nil {
 		panic(err)

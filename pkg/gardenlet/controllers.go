@@ -24,9 +24,11 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bastion"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/controllerinstallation"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/managedseed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
 // addControllers adds everything that runs.
@@ -41,6 +43,9 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	if err := a.addBastion(mgr); err != nil {
+		return err
+	}
+	if err := a.addManagedSeed(mgr); err != nil {
 		return err
 	}
 	if a.config.GardenClientConnection.Kubeconfig != "" {
@@ -150,6 +155,25 @@ func (a *agent) addShoot(mgr manager.Manager) error {
 		WatchesRawSource(source.Channel(looks, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ShootCare.ConcurrentSyncs, RateLimiter: backoff()}).
 		Complete(care)
+}
+
+// addManagedSeed adds the controller that makes seeds of shoots: of those in the namespace garden, the operators'.
+func (a *agent) addManagedSeed(mgr manager.Manager) error {
+	overwrite, err := imagevector.Overwrite()
+	if err != nil {
+		return err
+	}
+	reconciler := &managedseed.Reconciler{
+		Garden: a.gardenClient(mgr), Seed: a.seed, GardenConfig: a.garden, Config: a.config, Images: a.images,
+		ImageVectorOverwrite: string(overwrite), ShootConfig: a.opts.ShootConfig,
+	}
+	ofOperators := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetNamespace() == gardencorev1beta1.GardenNamespace
+	})
+	return builder.ControllerManagedBy(mgr).Named("managedseed").
+		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(ofOperators, predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ManagedSeed.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(reconciler)
 }
 
 // changed lets through Shoots whose generation changed, and ends flows that work for an older one.

@@ -30,12 +30,17 @@ import (
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
+
+// leaderElectionID is the name of the Lease, in the seed, of the pod that works.
+const leaderElectionID = "gardenlet-leader"
 
 // Options of the process.
 type Options struct {
@@ -45,6 +50,11 @@ type Options struct {
 	Seed *rest.Config
 	// HealthAddress serves /healthz and /readyz, MetricsAddress /metrics; "0" turns either off.
 	HealthAddress, MetricsAddress string
+	// LeaderElection lets one of several pods work while the others stand by.
+	LeaderElection bool
+	// ShootConfig returns administrative access to the shoot whose control plane lies in a namespace of the seed, where a gardenlet is
+	// to be installed; default: over the network of the seed.
+	ShootConfig func(ctx context.Context, seed client.Reader, namespace string) (*rest.Config, error)
 	// SkipNameValidation lets several run in one process; for tests.
 	SkipNameValidation bool
 }
@@ -85,6 +95,9 @@ func Run(ctx context.Context, opts Options) error {
 // newAgent connects to the seed, gets access to the garden and connects to it.
 func newAgent(ctx context.Context, opts Options) (*agent, error) {
 	a := &agent{opts: opts, config: opts.Config}
+	if a.opts.ShootConfig == nil {
+		a.opts.ShootConfig = shoot.AdminConfig
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -121,7 +134,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme,
-		operationsv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, gatewayv1.Install,
+		operationsv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -168,7 +181,12 @@ func (a *agent) newManager() (manager.Manager, error) {
 				&gardencorev1beta1.Seed{}:                   {Field: fields.OneTermEqualSelector("metadata.name", own)},
 			},
 		},
-		Controller: controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
+		Controller:                    controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
+		LeaderElection:                a.opts.LeaderElection,
+		LeaderElectionConfig:          unthrottled(a.opts.Seed),
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       gardencorev1beta1.GardenNamespace,
+		LeaderElectionReleaseOnCancel: true,
 		// Flows that were cut off go on in the next process; there is nothing to wait for.
 		GracefulShutdownTimeout: durationPointer(5 * time.Second),
 	})

@@ -58,19 +58,28 @@ func Load() (Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("charts/images.yaml: %w", err)
 	}
-	path := os.Getenv(OverwriteEnv)
-	if path == "" {
-		return vector, nil
-	}
-	data, err = os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the image vector named by %s: %w", OverwriteEnv, err)
+	data, err = Overwrite()
+	if err != nil || data == nil {
+		return vector, err
 	}
 	overwrites, err := Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("image vector %s (from %s): %w", path, OverwriteEnv, err)
+		return nil, fmt.Errorf("image vector %s (from %s): %w", os.Getenv(OverwriteEnv), OverwriteEnv, err)
 	}
 	return vector.merge(overwrites), nil
+}
+
+// Overwrite returns the operator's file with overriding entries, for handing it on; nil when there is none.
+func Overwrite() ([]byte, error) {
+	path := os.Getenv(OverwriteEnv)
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the image vector named by %s: %w", OverwriteEnv, err)
+	}
+	return data, nil
 }
 
 // Parse reads a vector; unknown fields, repeated names and entries without a repository are errors.

@@ -73,6 +73,9 @@ func (s *seedRestriction) refuse(ctx context.Context, seed string, a admission.A
 func (s *seedRestriction) notOf(ctx context.Context, seed string, object runtime.Object, a admission.Attributes) (string, error) {
 	switch object := object.(type) {
 	case *corev1beta1.Seed:
+		if a.GetOperation() == admission.Delete {
+			return s.notOfManagedSeed(ctx, seed, object.Name)
+		}
 		return unlessOneOf("metadata.name", seed, object.Name), nil
 	case *corev1beta1.BackupBucket:
 		return unlessOneOf("spec.seedName", seed, ptr.Deref(object.Spec.SeedName, "")), nil
@@ -107,6 +110,18 @@ func (s *seedRestriction) notOfShoot(ctx context.Context, seed, namespace, name 
 		return "", err
 	}
 	return unlessOneOf(fmt.Sprintf("spec.seedName of shoot %s/%s", namespace, name), seed, ptr.Deref(shoot.Spec.SeedName, ""), ptr.Deref(shoot.Status.SeedName, "")), nil
+}
+
+// notOfManagedSeed returns why a Seed is not one that a seed has made of a shoot.
+func (s *seedRestriction) notOfManagedSeed(ctx context.Context, seed, name string) (string, error) {
+	managedSeed, err := get[*seedmanagementv1alpha1.ManagedSeed](ctx, s.Reader, seedmanagementv1alpha1.Resource("managedseeds"), corev1beta1.GardenNamespace, name)
+	if isMissing(err) {
+		return "only Seeds of managed seeds are deleted by seeds", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.notOfShoot(ctx, seed, managedSeed.Namespace, ptr.Deref(managedSeed.Spec.Shoot, seedmanagementv1alpha1.Shoot{}).Name)
 }
 
 func unlessOneOf(path, seed string, found ...string) string {

@@ -71,7 +71,7 @@ func (r *rule) allows(q question, attributes authorizer.Attributes) bool {
 		return true
 	case q.verb == "create" && q.name == "" && r.creates != nil && r.creates(q):
 		return true
-	case (q.verb == "list" || q.verb == "watch") && r.selectsOwn(q.Seed, attributes):
+	case (q.verb == "list" || q.verb == "watch") && (r.selectsOwn(q.Seed, attributes) || r.selectsShoot(q, attributes)):
 		return true
 	}
 	return slices.ContainsFunc(r.belongs, func(belongs relation) bool { return belongs(q) })
@@ -79,13 +79,23 @@ func (r *rule) allows(q question, attributes authorizer.Attributes) bool {
 
 // selectsOwn tells whether a list or watch is narrowed to what belongs to the seed.
 func (r *rule) selectsOwn(seedName string, attributes authorizer.Attributes) bool {
-	if len(r.selectors) == 0 {
-		return false
-	}
+	return len(r.selectors) > 0 && selects(attributes, func(path, value string) bool {
+		return value == seedName && slices.Contains(r.selectors, path)
+	})
+}
+
+// selectsShoot tells whether a list or watch is narrowed to what belongs to one shoot of the seed.
+func (r *rule) selectsShoot(q question, attributes authorizer.Attributes) bool {
+	return r.shootSelector != "" && !q.Extension && selects(attributes, func(path, value string) bool {
+		return path == r.shootSelector && q.reaches(kindShoot, q.namespace, value)
+	})
+}
+
+// selects tells whether a field selector demands a value that is accepted.
+func selects(attributes authorizer.Attributes, accepted func(path, value string) bool) bool {
 	requirements, err := attributes.GetFieldSelector()
 	return err == nil && slices.ContainsFunc(requirements, func(requirement fields.Requirement) bool {
-		return requirement.Value == seedName && slices.Contains(r.selectors, requirement.Field) &&
-			(requirement.Operator == selection.Equals || requirement.Operator == selection.DoubleEquals)
+		return (requirement.Operator == selection.Equals || requirement.Operator == selection.DoubleEquals) && accepted(requirement.Field, requirement.Value)
 	})
 }
 
@@ -94,6 +104,9 @@ func (r *rule) missing(resource schema.GroupResource, q question) string {
 	if (q.verb == "list" || q.verb == "watch") && q.name == "" {
 		if len(r.selectors) > 0 {
 			return fmt.Sprintf("%s may only %s %s with the field selector %s=%s", q.Identity, q.verb, resource, strings.Join(r.selectors, " or "), q.Seed)
+		}
+		if r.shootSelector != "" {
+			return fmt.Sprintf("%s may only %s %s with the field selector %s=<shoot of the seed>", q.Identity, q.verb, resource, r.shootSelector)
 		}
 		return fmt.Sprintf("%s may only %s single %s, with the field selector metadata.name", q.Identity, q.verb, resource)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 var (
@@ -107,6 +108,11 @@ func TestMatrix(t *testing.T) {
 		// The Seed that a shoot has become.
 		{"garden/seeds /managed-one", "garden/seeds /managed-two", "get list watch", "get list watch", ""},
 		{"garden/seeds/status /managed-one", "garden/seeds/status /managed-two", "", "", ""},
+		{"garden/seeds /child-one", "garden/seeds /child-two", "get list watch delete", "get list watch", ""},
+		{"core/secrets kube-system/" + seedmanagementv1alpha1.BootstrapTokenSecretName("child-one"), "core/secrets kube-system/" + seedmanagementv1alpha1.BootstrapTokenSecretName("child-two"), "get create delete", "", ""},
+		{"core/serviceaccounts garden/gardenlet-bootstrap-child-one", "core/serviceaccounts garden/gardenlet-bootstrap-child-two", "get create delete", "", ""},
+		{"core/serviceaccounts/token garden/gardenlet-bootstrap-child-one", "core/serviceaccounts/token garden/gardenlet-bootstrap-child-two", "create", "", ""},
+		{"core/secrets garden/pull-one", "core/secrets garden/pull-two", "get list watch", "", ""},
 		{"seedmanagement.gardener.cloud/gardenlets garden/one", "seedmanagement.gardener.cloud/gardenlets garden/two", "get list watch update patch", "", ""},
 		{"rbac.authorization.k8s.io/clusterroles /x", "rbac.authorization.k8s.io/rolebindings garden-one/x", "", "", ""},
 		{"core/pods garden-one/x", "apiregistration.k8s.io/apiservices /x", "", "", ""},
@@ -167,14 +173,20 @@ func TestCollections(t *testing.T) {
 		{"list garden/internalsecrets garden-one/", "", false},
 		{"list seedmanagement.gardener.cloud/managedseeds garden/", "", false},
 		{"list seedmanagement.gardener.cloud/managedseeds", "", false},
+		{"list seedmanagement.gardener.cloud/managedseeds garden/", "spec.shoot.name=base-one", true},
+		{"list seedmanagement.gardener.cloud/managedseeds garden/", "spec.shoot.name=base-two", false},
+		{"list seedmanagement.gardener.cloud/managedseeds garden/", "spec.shoot.name!=base-one", false},
 		{"create garden/shoots garden-one/", "", false},
 		{"create garden/seeds", "", true},
 		{"create garden/internalsecrets garden-one/", "", true},
 		{"create garden/internalsecrets garden-two/", "", false},
 		{"create garden/backupentries garden-two/", "", false},
 		{"create core/secrets garden-one/", "", true},
-		{"create core/secrets garden/", "", false},
-		{"create core/secrets kube-system/", "", false},
+		{"create core/secrets garden-two/", "", false},
+		{"create core/secrets kube-system/", "", true}, // bootstrap tokens of managed seeds: admission asks again with the name
+		{"list core/secrets kube-system/", "", false},
+		{"create core/serviceaccounts garden/", "", true}, // as above
+		{"create core/secrets default/", "", false},
 		{"create core/configmaps garden-two/", "", false},
 		{"create core/serviceaccounts garden-one/", "", false},
 		{"create coordination.k8s.io/leases gardener-system-seed-lease/", "", true},

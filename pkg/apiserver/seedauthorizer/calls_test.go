@@ -1,10 +1,15 @@
 package seedauthorizer
 
-import "testing"
+import (
+	"testing"
+
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+)
 
 // TestCallsOfSeeds lists what the processes of a seed ask of the garden. Whoever adds a call adds it here.
 func TestCallsOfSeeds(t *testing.T) {
 	g := state("one")
+	childToken := seedmanagementv1alpha1.BootstrapTokenSecretName("child-one")
 	for _, test := range []struct {
 		who           Identity
 		why, request  string
@@ -68,6 +73,27 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "reads a bastion", "get operations.gardener.cloud/bastions garden-one/bastion", ""},
 		{gardenlet, "sets a bastion's finalizer", "patch operations.gardener.cloud/bastions garden-one/bastion", ""},
 		{gardenlet, "reports a bastion", "patch operations.gardener.cloud/bastions/status garden-one/bastion", ""},
+		// pkg/gardenlet/managedseed.
+		{gardenlet, "looks whether a shoot is to be a seed", "list seedmanagement.gardener.cloud/managedseeds garden/", "spec.shoot.name=base-one"},
+		{gardenlet, "sets a managed seed's finalizer", "patch seedmanagement.gardener.cloud/managedseeds garden/child-one", ""},
+		{gardenlet, "reports a managed seed", "patch seedmanagement.gardener.cloud/managedseeds/status garden/child-one", ""},
+		{gardenlet, "looks for the managed seed's Seed", "get garden/seeds /child-one", ""},
+		{gardenlet, "deletes the managed seed's Seed", "delete garden/seeds /child-one", ""},
+		{gardenlet, "looks for a bootstrap token", "get core/secrets kube-system/" + childToken, ""},
+		{gardenlet, "makes a bootstrap token", "create core/secrets kube-system/", ""},
+		{gardenlet, "is asked about the bootstrap token that it makes", "create core/secrets kube-system/" + childToken, ""},
+		{gardenlet, "is asked about the managed seed of the bootstrap token", "update seedmanagement.gardener.cloud/managedseeds garden/child-one", ""},
+		{gardenlet, "takes a bootstrap token away", "delete core/secrets kube-system/" + childToken, ""},
+		{gardenlet, "looks for a bootstrap account", "get core/serviceaccounts garden/gardenlet-bootstrap-child-one", ""},
+		{gardenlet, "makes a bootstrap account", "create core/serviceaccounts garden/", ""},
+		{gardenlet, "is asked about the bootstrap account that it makes", "create core/serviceaccounts garden/gardenlet-bootstrap-child-one", ""},
+		{gardenlet, "requests a bootstrap account's token", "create core/serviceaccounts/token garden/gardenlet-bootstrap-child-one", ""},
+		{gardenlet, "takes a bootstrap account away", "delete core/serviceaccounts garden/gardenlet-bootstrap-child-one", ""},
+		// pkg/gardenlet/selfdeployment.
+		{gardenlet, "lists the Gardenlet of its name", "list seedmanagement.gardener.cloud/gardenlets garden/one", "metadata.name=one"},
+		{gardenlet, "watches the Gardenlet of its name", "watch seedmanagement.gardener.cloud/gardenlets garden/one", "metadata.name=one"},
+		{gardenlet, "reports its Gardenlet", "patch seedmanagement.gardener.cloud/gardenlets/status garden/one", ""},
+		{gardenlet, "pulls its chart with credentials", "get core/secrets garden/pull-one", ""},
 		// extensions/federation/pkg/membership.
 		{extension, "lists the shoots of a fleet's namespace", "list garden/shoots garden-one/", ""},
 		{extension, "watches the shoots of a fleet's namespace", "watch garden/shoots garden-one/", ""},

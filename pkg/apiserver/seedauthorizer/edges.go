@@ -224,17 +224,31 @@ func controllerInstallationEdges(object *corev1beta1.ControllerInstallation) []E
 	return b.edges
 }
 
+// gardenletEdges: a gardenlet that deploys itself pulls its chart with the credentials that are named for it.
+func gardenletEdges(object *seedmanagementv1alpha1.Gardenlet) []Edge {
+	b := edgesTo(Vertex{Kind: kindAgent, Name: object.Name})
+	repository := &object.Spec.Deployment.Helm.OCIRepository
+	for _, reference := range []*corev1.LocalObjectReference{repository.PullSecretRef, repository.CABundleSecretRef} {
+		if reference != nil {
+			b.from(kindSecret, object.Namespace, reference.Name)
+		}
+	}
+	return b.edges
+}
+
 func bastionEdges(object *operationsv1alpha1.Bastion) []Edge {
 	return edgesTo(vertexOf(kindBastion, object)).agents(object.Spec.SeedName).edges
 }
 
-// managedSeedEdges: the seed that hosts the shoot sees that it is to become a seed, and the Seed that it has become.
+// managedSeedEdges: the seed that hosts the shoot sees that it is to become a seed, the bootstrap token that it makes for it, and
+// the Seed that it has become.
 func managedSeedEdges(object *seedmanagementv1alpha1.ManagedSeed) []Edge {
 	if object.Spec.Shoot == nil {
 		return nil
 	}
 	self := vertexOf(kindManagedSeed, object)
 	b := edgesTo(self).from(kindSeed, "", object.Name)
+	b.from(kindBootstrapToken, seedmanagementv1alpha1.BootstrapTokenNamespace, seedmanagementv1alpha1.BootstrapTokenSecretName(object.Name))
 	return append(b.edges, Edge{From: self, To: Vertex{kindShoot, object.Namespace, object.Spec.Shoot.Name}})
 }
 

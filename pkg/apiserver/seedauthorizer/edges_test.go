@@ -99,6 +99,13 @@ func add(g *Graph, seed, namespace string, shoots ...*corev1beta1.Shoot) {
 	g.Set(vertexOf(kindControllerInstallation, installation), controllerInstallationEdges(installation))
 	managed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta(namespace, "managed-"+seed), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "s"}}}
 	g.Set(vertexOf(kindManagedSeed, managed), managedSeedEdges(managed))
+	base := &corev1beta1.Shoot{ObjectMeta: meta("garden", "base-"+seed), Spec: corev1beta1.ShootSpec{SeedName: &seed}}
+	g.Set(vertexOf(kindShoot, base), shootEdges(base))
+	child := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta("garden", "child-"+seed), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: base.Name}}}
+	g.Set(vertexOf(kindManagedSeed, child), managedSeedEdges(child))
+	self := &seedmanagementv1alpha1.Gardenlet{ObjectMeta: meta("garden", seed)}
+	self.Spec.Deployment.Helm.OCIRepository.PullSecretRef = &corev1.LocalObjectReference{Name: "pull-" + seed}
+	g.Set(vertexOf(kindGardenlet, self), gardenletEdges(self))
 	bastion := &operationsv1alpha1.Bastion{ObjectMeta: meta(namespace, "bastion"), Spec: operationsv1alpha1.BastionSpec{SeedName: &seed}}
 	g.Set(vertexOf(kindBastion, bastion), bastionEdges(bastion))
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: meta("", "csr-"+seed)}

@@ -62,6 +62,7 @@ var sources = map[schema.GroupResource]struct {
 	security("credentialsbindings"):                 {kindCredentialsBinding, statedBy(credentialsBindingEdges)},
 	operationsv1alpha1.Resource("bastions"):         {kindBastion, statedBy(bastionEdges)},
 	seedmanagementv1alpha1.Resource("managedseeds"): {kindManagedSeed, statedBy(managedSeedEdges)},
+	seedmanagementv1alpha1.Resource("gardenlets"):   {kindGardenlet, statedBy(gardenletEdges)},
 }
 
 // Feeds keep a graph up to date.

@@ -29,6 +29,8 @@ const (
 	kindBackupEntry
 	kindBastion
 	kindSeed
+	kindBootstrapToken
+	kindGardenlet
 	kindManagedSeed
 	// kindFleetNamespace stands for the shoots of a namespace, once more: they may be joined to a fleet that the seed runs.
 	kindFleetNamespace

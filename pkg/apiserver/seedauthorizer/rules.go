@@ -53,6 +53,9 @@ type rule struct {
 	catalogue bool
 	// selectors are the fields that name an object's seed. List and watch are allowed where they select the seed's own.
 	selectors []string
+	// shootSelector is the field that names a shoot, in the object's namespace. List and watch are allowed where it selects one of
+	// the seed's.
+	shootSelector string
 	// belongs are ways in which an object may belong to a seed; one is enough.
 	belongs []relation
 	// creates says where objects may be created whose names are not known yet.
@@ -137,9 +140,9 @@ var rules = map[schema.GroupResource]rule{
 		belongs: []relation{inGraph(kindShoot), fleetNamespace},
 	},
 	core("seeds"): {
-		access:       access{gardenlet: verbs{"get", "list", "watch", "create", "update", "patch"}, extension: read},
+		access:       access{gardenlet: own, extension: read},
 		subresources: map[string]access{"status": {gardenlet: change}},
-		belongs:      []relation{likeSeed(""), readInGraph(kindSeed)}, creates: anywhere,
+		belongs:      []relation{unlessDeleted(likeSeed("")), readInGraph(kindSeed), deletedWithManagedSeed}, creates: anywhere,
 	},
 	core("backupbuckets"): {
 		access: access{gardenlet: own, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
@@ -177,7 +180,7 @@ var rules = map[schema.GroupResource]rule{
 	},
 	seedmanagementv1alpha1.Resource("managedseeds"): {
 		access: access{gardenlet: hold}, subresources: map[string]access{"status": {gardenlet: change}},
-		belongs: []relation{inGraph(kindManagedSeed)},
+		shootSelector: "spec.shoot.name", belongs: []relation{inGraph(kindManagedSeed)},
 	},
 	seedmanagementv1alpha1.Resource("gardenlets"): {
 		access: access{gardenlet: hold}, subresources: map[string]access{"status": {gardenlet: change}},
@@ -189,8 +192,8 @@ var rules = map[schema.GroupResource]rule{
 		belongs: []relation{isSeedNamespace, readNamespace},
 	},
 	builtin("secrets"): {
-		access: access{own, read}, creates: shootNamespace,
-		belongs: []relation{seedNamespace, gardenletOnly(ofShoot(shootSecrets...)), gardenletOnly(readInGraph(kindSecret))},
+		access: access{own, read}, creates: anyOf(shootNamespace, gardenletOnly(tokenNamespace)),
+		belongs: []relation{seedNamespace, gardenletOnly(ofShoot(shootSecrets...)), gardenletOnly(readInGraph(kindSecret)), gardenletOnly(bootstrapToken)},
 	},
 	builtin("configmaps"): {
 		access: access{own, read}, creates: shootNamespace,
@@ -198,7 +201,7 @@ var rules = map[schema.GroupResource]rule{
 	},
 	builtin("serviceaccounts"): {
 		access: access{gardenlet: own, extension: get}, subresources: map[string]access{"token": {gardenlet: create}},
-		belongs: []relation{seedNamespace},
+		belongs: []relation{seedNamespace, gardenletOnly(bootstrapAccount)}, creates: gardenletOnly(inGardenNamespace),
 	},
 	builtin("events"): {access: access{report, report}, belongs: []relation{eventNamespace}},
 	{Group: eventsv1.GroupName, Resource: "events"}: {access: access{report, report}, belongs: []relation{eventNamespace}},
@@ -220,6 +223,14 @@ var (
 func readNamespace(q question) bool { return q.reads() && q.reaches(kindNamespace, "", q.name) }
 
 func inLeaseNamespace(q question) bool { return q.namespace == leaseNamespace }
+
+func inGardenNamespace(q question) bool {
+	return q.namespace == corev1beta1.GardenNamespace && q.subresource == ""
+}
+
+func tokenNamespace(q question) bool {
+	return q.namespace == seedmanagementv1alpha1.BootstrapTokenNamespace
+}
 
 // gardenletOnly keeps a relation from extensions: gardenlet hands them, in the seed, the credentials that they need.
 func gardenletOnly(r relation) relation {

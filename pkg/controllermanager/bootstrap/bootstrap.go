@@ -110,6 +110,8 @@ func Objects() []client.Object {
 		seedRestrictionBinding(),
 		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
 		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
+		// Those of managed seeds whose bootstrap is ServiceAccount. What they are granted is decided by their names.
+		groupBinding("gardener.cloud:system:seed-bootstrapper:service-accounts", "gardener.cloud:system:seed-bootstrapper", "system:serviceaccounts:"+corev1beta1.GardenNamespace),
 		clusterRole("gardener.cloud:system:read-global-resources", globalReadRules()),
 		groupBinding("gardener.cloud:system:read-global-resources", "gardener.cloud:system:read-global-resources", "system:authenticated"),
 	}, roles(), []client.Object{gardenProject()})

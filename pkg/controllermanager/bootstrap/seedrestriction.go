@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 // seedRestrictionName is the name of the policy and its binding.
@@ -30,8 +31,24 @@ func seedRestriction() *admissionregistrationv1.ValidatingAdmissionPolicy {
 				createdIn("", "namespaces", "secrets", "configmaps", "serviceaccounts"), createdIn("coordination.k8s.io", "leases"),
 			}},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "seeds", Expression: isSeed}},
-			Validations:     []admissionregistrationv1.Validation{{Expression: allowed, MessageExpression: message, Reason: ptr.To(metav1.StatusReasonForbidden)}},
+			Validations: []admissionregistrationv1.Validation{
+				{Expression: allowed, MessageExpression: message, Reason: ptr.To(metav1.StatusReasonForbidden)}, boundToken(),
+			},
 		},
+	}
+}
+
+// boundToken has the bootstrap tokens that gardenlets make for managed seeds name the managed seed: the certificate controller grants
+// them its certificate only.
+func boundToken() admissionregistrationv1.Validation {
+	label := fmt.Sprintf("object.metadata.labels['%s']", seedmanagementv1alpha1.BootstrapSeedLabel)
+	expression := fmt.Sprintf("request.resource.resource != 'secrets' || request.namespace != '%s' || "+
+		"(has(object.metadata.labels) && '%s' in object.metadata.labels && "+
+		"authorizer.group('%s').resource('managedseeds').namespace('%s').name(%s).check('update').allowed())",
+		seedmanagementv1alpha1.BootstrapTokenNamespace, seedmanagementv1alpha1.BootstrapSeedLabel, seedmanagementv1alpha1.GroupName, corev1beta1.GardenNamespace, label)
+	return admissionregistrationv1.Validation{
+		Expression: expression, Reason: ptr.To(metav1.StatusReasonForbidden),
+		Message: fmt.Sprintf("bootstrap tokens made by seeds need the label %s with the name of a managed seed on one of their shoots", seedmanagementv1alpha1.BootstrapSeedLabel),
 	}
 }
 

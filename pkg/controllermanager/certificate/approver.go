@@ -12,7 +12,9 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 const (
@@ -27,6 +30,8 @@ const (
 	bootstrapGroup = "system:bootstrappers"
 	// bootstrapUserPrefix, followed by a token's id, is the name of such a user.
 	bootstrapUserPrefix = "system:bootstrap:"
+	// bootstrapTokenSecretPrefix, followed by a token's id, is the name of its Secret.
+	bootstrapTokenSecretPrefix = "bootstrap-token-"
 )
 
 // allowedUsages are the only usages of a seed's client certificate.
@@ -67,6 +72,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if seed == "" && err == nil {
 		return reconcile.Result{}, nil
 	}
+	if id, isToken := strings.CutPrefix(csr.Spec.Username, bootstrapUserPrefix); isToken && err == nil {
+		token, tokenErr := r.tokenSecret(ctx, id)
+		if tokenErr != nil {
+			return reconcile.Result{}, tokenErr
+		}
+		err = checkToken(token, seed)
+	}
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: "AutoApproved", Message: "Client certificate of the gardenlet of seed " + seed,
@@ -99,7 +111,7 @@ func SeedOf(csr *certificatesv1.CertificateSigningRequest) (string, error) {
 	if !isSeed && !slices.Contains(parsed.Subject.Organization, corev1beta1.SeedsGroup) {
 		return "", nil
 	}
-	return seed, errors.Join(checkSubject(parsed, seed, isSeed), checkUsages(csr.Spec.Usages), checkRequester(csr, user))
+	return seed, errors.Join(checkSubject(parsed, seed, isSeed), checkUsages(csr.Spec.Usages), checkRequester(csr, seed))
 }
 
 func checkSubject(request *x509.CertificateRequest, seed string, isSeed bool) error {
@@ -126,11 +138,39 @@ func checkUsages(usages []certificatesv1.KeyUsage) error {
 	return nil
 }
 
-// checkRequester lets a bootstrap token ask for the first certificate, and a gardenlet for the next one of its own.
-func checkRequester(csr *certificatesv1.CertificateSigningRequest, user string) error {
+// checkRequester lets a bootstrap token, or the service account that was made for the seed, ask for the first certificate, and a
+// gardenlet for the next one of its own.
+func checkRequester(csr *certificatesv1.CertificateSigningRequest, seed string) error {
 	bootstrap := strings.HasPrefix(csr.Spec.Username, bootstrapUserPrefix) && slices.Contains(csr.Spec.Groups, bootstrapGroup)
-	if bootstrap || csr.Spec.Username == user {
-		return nil
+	account := serviceaccount.MakeUsername(corev1beta1.GardenNamespace, seedmanagementv1alpha1.BootstrapServiceAccountName(seed))
+	if user := corev1beta1.SeedUserNamePrefix + seed; !bootstrap && csr.Spec.Username != user && csr.Spec.Username != account {
+		return fmt.Errorf("user %q may not request it: neither a bootstrap token nor %s nor %s", csr.Spec.Username, account, user)
 	}
-	return fmt.Errorf("user %q may not request it: neither a bootstrap token nor %s", csr.Spec.Username, user)
+	return nil
+}
+
+// tokenSecret reads the Secret of a bootstrap token; nil when it is gone.
+func (r *Reconciler) tokenSecret(ctx context.Context, id string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: seedmanagementv1alpha1.BootstrapTokenNamespace, Name: bootstrapTokenSecretPrefix + id}
+	err := r.Client.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap token %s: %w", id, err)
+	}
+	return secret, nil
+}
+
+// checkToken holds a bootstrap token to the seed that its label names. Tokens of operators, without a label, are for any seed. One
+// that is gone may have had a label.
+func checkToken(token *corev1.Secret, seed string) error {
+	if token == nil {
+		return errors.New("the bootstrap token does not exist any more")
+	}
+	if bound := token.Labels[seedmanagementv1alpha1.BootstrapSeedLabel]; bound != "" && bound != seed {
+		return fmt.Errorf("the bootstrap token is for the gardenlet of seed %q only", bound)
+	}
+	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
@@ -35,6 +37,18 @@ func TestSeedOf(t *testing.T) {
 				s.Username, s.Groups = seedUser, nil
 			},
 			seed: "local",
+		},
+		"bootstrap by a service account": {
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+				s.Username, s.Groups = "system:serviceaccount:garden:gardenlet-bootstrap-local", nil
+			},
+			seed: "local",
+		},
+		"by the service account of another seed": {
+			change: func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+				s.Username, s.Groups = "system:serviceaccount:garden:gardenlet-bootstrap-other", nil
+			},
+			seed: "local", says: "may not request it",
 		},
 		"of somebody else": {
 			change: func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
@@ -91,6 +105,26 @@ func TestSeedOf(t *testing.T) {
 				t.Errorf("error = %v, want it to say %q", err, test.says)
 			}
 		})
+	}
+}
+
+func TestTokensAreHeldToTheirSeed(t *testing.T) {
+	bound := func(labels map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	}
+	for name, test := range map[string]struct {
+		token *corev1.Secret
+		says  string
+	}{
+		"an operator's":        {bound(nil), ""},
+		"the seed's":           {bound(map[string]string{"trellis.garden/seed": "local"}), ""},
+		"another seed's":       {bound(map[string]string{"trellis.garden/seed": "other"}), `of seed "other" only`},
+		"gone in the meantime": {nil, "does not exist"},
+	} {
+		err := checkToken(test.token, "local")
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
 	}
 }
 

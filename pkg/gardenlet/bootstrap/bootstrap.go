@@ -76,6 +76,16 @@ func Request(ctx context.Context, config *rest.Config, seedName string) (*Certif
 	return &Certificate{Certificate: certificate, Key: keyPEM}, nil
 }
 
+// NewRequest returns a request for a certificate for the gardenlet of the seed, with a key that is thrown away: for asking whether
+// it would be granted.
+func NewRequest(seedName string) (*certificatesv1.CertificateSigningRequest, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return signingRequest(seedName, key)
+}
+
 // signingRequest returns the object that asks for the certificate.
 func signingRequest(seedName string, key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: UserName(seedName), Organization: []string{Group}}}

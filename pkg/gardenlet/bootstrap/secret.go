@@ -45,6 +45,16 @@ func GardenConfig(ctx context.Context, seed client.Client, connection config.Gar
 	return obtain(ctx, seed, with, connection, seedName)
 }
 
+// HasAccess says whether gardenlet has, in a seed, a kubeconfig of its own that it can use; then it needs no bootstrap kubeconfig.
+func HasAccess(ctx context.Context, seed client.Client, connection config.GardenClientConnection, seedName string) (bool, error) {
+	own := &corev1.Secret{}
+	if err := seed.Get(ctx, key(*connection.KubeconfigSecret), own); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	_, ok := usable(own, seedName, time.Now())
+	return ok, nil
+}
+
 // bootstrapConfig reads the bootstrap kubeconfig.
 func bootstrapConfig(ctx context.Context, seed client.Client, connection config.GardenClientConnection) (*rest.Config, error) {
 	secret := &corev1.Secret{}

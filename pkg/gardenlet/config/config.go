@@ -65,6 +65,7 @@ type Controllers struct {
 	ShootCare              ShootCareController              `json:"shootCare,omitempty"`
 	ControllerInstallation ControllerInstallationController `json:"controllerInstallation,omitempty"`
 	Bastion                BastionController                `json:"bastion,omitempty"`
+	ManagedSeed            ManagedSeedController            `json:"managedSeed,omitempty"`
 }
 
 // SeedController reconciles the Seed.
@@ -114,6 +115,16 @@ type ControllerInstallationController struct {
 type BastionController struct {
 	// ConcurrentSyncs is how many bastions are worked on at a time; default 20.
 	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+}
+
+// ManagedSeedController installs gardenlets into shoots that are to be seeds.
+type ManagedSeedController struct {
+	// ConcurrentSyncs is how many managed seeds are worked on at a time; default 5.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+	// SyncPeriod between installations of a gardenlet that does not change; default 1h.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+	// WaitSyncPeriod between looks at whether a shoot is to be a seed, and at what is waited for; default 5s.
+	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
 }
 
 // Resources of the seed.
@@ -185,6 +196,9 @@ func (c *Configuration) setDefaults() {
 	set(&c.Controllers.Shoot.SyncPeriod, time.Hour)
 	set(&c.Controllers.Shoot.RetryDuration, 12*time.Hour)
 	set(&c.Controllers.ShootCare.SyncPeriod, 30*time.Second)
+	set(&c.Controllers.ManagedSeed.SyncPeriod, time.Hour)
+	set(&c.Controllers.ManagedSeed.WaitSyncPeriod, 5*time.Second)
+	number(&c.Controllers.ManagedSeed.ConcurrentSyncs, 5)
 	set(&c.ResourceManager.SyncPeriod, time.Minute)
 	number(&c.Controllers.Shoot.ConcurrentSyncs, 20)
 	number(&c.Controllers.ShootCare.ConcurrentSyncs, 5)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,6 +34,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
 	"github.com/trellis-garden/trellis/pkg/gardenlet"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
@@ -49,6 +52,8 @@ var (
 	env *environment.Environment
 	// c speaks all kinds of garden and seed.
 	c client.Client
+	// shootCluster is how the shoot that becomes a seed is reached.
+	shootCluster atomic.Pointer[rest.Config]
 )
 
 func TestMain(m *testing.M) {
@@ -67,7 +72,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -111,6 +116,7 @@ func startGardenlet(t *testing.T) (stop func()) {
 	return start(t, "gardenlet", func(ctx context.Context) error {
 		return gardenlet.Run(ctx, gardenlet.Options{
 			Config: configuration(t), Seed: env.Config, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true,
+			ShootConfig: func(context.Context, client.Reader, string) (*rest.Config, error) { return shootCluster.Load(), nil },
 		})
 	})
 }
@@ -141,6 +147,7 @@ gateway: {address: 172.18.0.2}
 controllers:
   shootCare: {syncPeriod: 1s}
   seed: {conditionsPeriod: 1s}
+  managedSeed: {waitSyncPeriod: 200ms}
 seedConfig:
   metadata: {name: local}
   spec:

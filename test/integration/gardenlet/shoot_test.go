@@ -40,6 +40,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("fleet", testFleet)
 	t.Run("hibernation", testHibernation)
 	t.Run("mistakes are told", testMistake)
+	t.Run("a shoot becomes a seed", testManagedSeed)
 	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
 }
 

@@ -11994,14 +11994,14 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletConfig(ref common.Referenc
 					},
 					"bootstrap": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration must hold gardenClientConnection.kubeconfig. Defaults to BootstrapToken. Immutable.",
+							Description: "How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration must hold gardenClientConnection.kubeconfig, the path of a file that is mounted into the container. Defaults to BootstrapToken. Immutable.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"mergeWithParent": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether what the configuration leaves out is taken from the gardenlet that installs it. Defaults to true. Immutable.",
+							Description: "Whether what the configuration leaves out is taken from the gardenlet that installs it: everything but its access to the garden, its gateway and, of its Seed, all but domains, backup and the networks of shoots. Defaults to true. Immutable.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -12023,7 +12023,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletDeployment(ref common.Refe
 				Properties: map[string]spec.Schema{
 					"replicaCount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of pods. Defaults to 2.",
+							Description: "Number of pods. One of them works, the others take over when it ends. Defaults to 2.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -12037,7 +12037,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletDeployment(ref common.Refe
 					},
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccount of the pods.",
+							Description: "Name of the ServiceAccount of the pods, which is made for them. Defaults to gardenlet.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -12056,7 +12056,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletDeployment(ref common.Refe
 					},
 					"podLabels": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Labels of the pods.",
+							Description: "Labels of the pods, besides app and role.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -12088,7 +12088,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletDeployment(ref common.Refe
 					},
 					"additionalVolumes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "More volumes of the pods.",
+							Description: "More volumes of the pods, besides config and tmp.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -12116,7 +12116,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletDeployment(ref common.Refe
 					},
 					"env": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Environment of the container.",
+							Description: "Environment of the container, besides GOGC, HOME and IMAGE_VECTOR_OVERWRITE.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -12240,7 +12240,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletSelfDeployment(ref common.
 				Properties: map[string]spec.Schema{
 					"replicaCount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of pods. Defaults to 2.",
+							Description: "Number of pods. One of them works, the others take over when it ends. Defaults to 2.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -12254,7 +12254,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletSelfDeployment(ref common.
 					},
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccount of the pods.",
+							Description: "Name of the ServiceAccount of the pods, which is made for them. Defaults to gardenlet.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -12273,7 +12273,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletSelfDeployment(ref common.
 					},
 					"podLabels": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Labels of the pods.",
+							Description: "Labels of the pods, besides app and role.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -12305,7 +12305,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletSelfDeployment(ref common.
 					},
 					"additionalVolumes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "More volumes of the pods.",
+							Description: "More volumes of the pods, besides config and tmp.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -12333,7 +12333,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletSelfDeployment(ref common.
 					},
 					"env": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Environment of the container.",
+							Description: "Environment of the container, besides GOGC, HOME and IMAGE_VECTOR_OVERWRITE.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -68,8 +68,7 @@ func SeedTemplateOf(config *runtime.RawExtension) (*SeedTemplate, error) {
 // configRules is what differs between configurations, by where they are written.
 // +k8s:openapi-gen=false
 type configRules struct {
-	bootstrap       Bootstrap
-	mergeWithParent bool
+	bootstrap Bootstrap
 	// complete configurations get nothing from a shoot or another gardenlet.
 	complete bool
 }
@@ -115,8 +114,8 @@ func under(path *field.Path, errs field.ErrorList) field.ErrorList {
 func validateConnection(config *gardenletConfiguration, rules configRules, path *field.Path) field.ErrorList {
 	connection := config.GardenClientConnection
 	if connection == nil {
-		if rules.bootstrap == BootstrapNone && !rules.mergeWithParent {
-			return field.ErrorList{field.Required(path.Child("kubeconfig"), "needed because bootstrap is None and nothing is taken from the parent")}
+		if rules.bootstrap == BootstrapNone {
+			return field.ErrorList{kubeconfigNeeded(path)}
 		}
 		return nil
 	}
@@ -127,8 +126,8 @@ func validateConnection(config *gardenletConfiguration, rules configRules, path 
 		}
 		return errs
 	}
-	if connection.Kubeconfig == "" && !rules.mergeWithParent {
-		errs = append(errs, field.Required(path.Child("kubeconfig"), "needed because bootstrap is None and nothing is taken from the parent"))
+	if connection.Kubeconfig == "" {
+		errs = append(errs, kubeconfigNeeded(path))
 	}
 	if len(connection.BootstrapKubeconfig) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("bootstrapKubeconfig"), "cannot be set because bootstrap is None"))
@@ -137,4 +136,9 @@ func validateConnection(config *gardenletConfiguration, rules configRules, path 
 		errs = append(errs, field.Forbidden(path.Child("kubeconfigSecret"), "cannot be set because bootstrap is None"))
 	}
 	return errs
+}
+
+// kubeconfigNeeded: the access of the gardenlet that installs this one is for its own seed only, and is never handed on.
+func kubeconfigNeeded(path *field.Path) *field.Error {
+	return field.Required(path.Child("kubeconfig"), "needed because bootstrap is None: the path of a file in the container, mounted with additionalVolumes and additionalVolumeMounts")
 }

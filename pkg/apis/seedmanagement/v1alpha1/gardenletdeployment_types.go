@@ -6,13 +6,13 @@ import (
 
 // GardenletDeployment says how a gardenlet is deployed.
 type GardenletDeployment struct {
-	// Number of pods. Defaults to 2.
+	// Number of pods. One of them works, the others take over when it ends. Defaults to 2.
 	// +optional
 	ReplicaCount *int32 `json:"replicaCount,omitempty" protobuf:"bytes,1,opt,name=replicaCount"`
 	// Old ReplicaSets that are kept. Defaults to 2.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"bytes,2,opt,name=revisionHistoryLimit"`
-	// ServiceAccount of the pods.
+	// Name of the ServiceAccount of the pods, which is made for them. Defaults to gardenlet.
 	// +optional
 	ServiceAccountName *string `json:"serviceAccountName,omitempty" protobuf:"bytes,3,opt,name=serviceAccountName"`
 	// Image of the container.
@@ -21,19 +21,19 @@ type GardenletDeployment struct {
 	// Requests and limits of the container.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty" protobuf:"bytes,5,opt,name=resources"`
-	// Labels of the pods.
+	// Labels of the pods, besides app and role.
 	// +optional
 	PodLabels map[string]string `json:"podLabels,omitempty" protobuf:"bytes,6,opt,name=podLabels"`
 	// Annotations of the pods.
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty" protobuf:"bytes,7,opt,name=podAnnotations"`
-	// More volumes of the pods.
+	// More volumes of the pods, besides config and tmp.
 	// +optional
 	AdditionalVolumes []corev1.Volume `json:"additionalVolumes,omitempty" protobuf:"bytes,8,opt,name=additionalVolumes"`
 	// More mounts of the container.
 	// +optional
 	AdditionalVolumeMounts []corev1.VolumeMount `json:"additionalVolumeMounts,omitempty" protobuf:"bytes,9,opt,name=additionalVolumeMounts"`
-	// Environment of the container.
+	// Environment of the container, besides GOGC, HOME and IMAGE_VECTOR_OVERWRITE.
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty" protobuf:"bytes,10,opt,name=env"`
 	// Tolerations of the pods.

@@ -75,10 +75,11 @@ type GardenletConfig struct {
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty" protobuf:"bytes,2,opt,name=config"`
 	// How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration must hold
-	// gardenClientConnection.kubeconfig. Defaults to BootstrapToken. Immutable.
+	// gardenClientConnection.kubeconfig, the path of a file that is mounted into the container. Defaults to BootstrapToken. Immutable.
 	// +optional
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty" protobuf:"bytes,3,opt,name=bootstrap"`
-	// Whether what the configuration leaves out is taken from the gardenlet that installs it. Defaults to true. Immutable.
+	// Whether what the configuration leaves out is taken from the gardenlet that installs it: everything but its access to the
+	// garden, its gateway and, of its Seed, all but domains, backup and the networks of shoots. Defaults to true. Immutable.
 	// +optional
 	MergeWithParent *bool `json:"mergeWithParent,omitempty" protobuf:"bytes,4,opt,name=mergeWithParent"`
 }

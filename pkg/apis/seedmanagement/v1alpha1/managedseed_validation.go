@@ -61,9 +61,6 @@ func validateGardenletConfig(gardenlet *GardenletConfig, path *field.Path) field
 	if gardenlet.Bootstrap != nil {
 		rules.bootstrap = *gardenlet.Bootstrap
 	}
-	if gardenlet.MergeWithParent != nil {
-		rules.mergeWithParent = *gardenlet.MergeWithParent
-	}
 	errs = append(errs, validateConfiguration(gardenlet.Config, rules, path.Child("config"))...)
 	return append(errs, validateSupported(gardenlet.Bootstrap, bootstraps, path.Child("bootstrap"))...)
 }

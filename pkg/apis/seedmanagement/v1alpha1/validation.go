@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,7 +92,39 @@ func validateDeployment(deployment *GardenletDeployment, path *field.Path) field
 		errs = append(errs, validateImage(deployment.Image, path.Child("image"))...)
 	}
 	errs = append(errs, metav1validation.ValidateLabels(deployment.PodLabels, path.Child("podLabels"))...)
-	return append(errs, apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations"))...)
+	return append(errs, validateTaken(deployment, path)...)
+}
+
+// Names that gardenlet's chart uses itself.
+var (
+	chartPodLabels   = []string{"app", "role"}
+	chartVolumes     = []string{"config", "tmp"}
+	chartMountPaths  = []string{"/etc/gardenlet", "/tmp"}
+	chartEnvironment = []string{"GOGC", "HOME", "IMAGE_VECTOR_OVERWRITE"}
+)
+
+// validateTaken refuses what would collide with the chart's own.
+func validateTaken(deployment *GardenletDeployment, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	refuse := func(taken []string, name string, at *field.Path) {
+		if slices.Contains(taken, name) {
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%q is used by gardenlet's chart itself", name)))
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(deployment.PodLabels)) {
+		refuse(chartPodLabels, label, path.Child("podLabels").Key(label))
+	}
+	for i, volume := range deployment.AdditionalVolumes {
+		refuse(chartVolumes, volume.Name, path.Child("additionalVolumes").Index(i).Child("name"))
+	}
+	for i, mount := range deployment.AdditionalVolumeMounts {
+		refuse(chartMountPaths, mount.MountPath, path.Child("additionalVolumeMounts").Index(i).Child("mountPath"))
+	}
+	for i, variable := range deployment.Env {
+		refuse(chartEnvironment, variable.Name, path.Child("env").Index(i).Child("name"))
+	}
+	return errs
 }
 
 func validateImage(image *Image, path *field.Path) field.ErrorList {

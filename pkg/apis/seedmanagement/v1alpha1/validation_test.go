@@ -33,6 +33,16 @@ func TestValidateManagedSeed(t *testing.T) {
 			"spec.gardenlet.deployment.image.pullPolicy", "IfNotPresent"},
 		"bad pod label": {func(m *ManagedSeed) { m.Spec.Gardenlet.Deployment.PodLabels = map[string]string{"a b": ""} },
 			"spec.gardenlet.deployment.podLabels", "a b"},
+		"label of the chart": {func(m *ManagedSeed) { m.Spec.Gardenlet.Deployment.PodLabels = map[string]string{"app": "x"} },
+			"spec.gardenlet.deployment.podLabels[app]", "chart itself"},
+		"volume of the chart": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Deployment.AdditionalVolumes = []corev1.Volume{{Name: "more"}, {Name: "tmp"}}
+		}, "spec.gardenlet.deployment.additionalVolumes[1].name", "chart itself"},
+		"mount of the chart": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Deployment.AdditionalVolumeMounts = []corev1.VolumeMount{{Name: "more", MountPath: "/tmp"}}
+		}, "spec.gardenlet.deployment.additionalVolumeMounts[0].mountPath", "chart itself"},
+		"variable of the chart": {func(m *ManagedSeed) { m.Spec.Gardenlet.Deployment.Env = []corev1.EnvVar{{Name: "HOME"}} },
+			"spec.gardenlet.deployment.env[0].name", "chart itself"},
 		"operation": {func(m *ManagedSeed) { m.Annotations = map[string]string{"gardener.cloud/operation": "explode"} },
 			"metadata.annotations[gardener.cloud/operation]", "renew-kubeconfig"},
 		"no configuration": {func(m *ManagedSeed) { m.Spec.Gardenlet.Config = nil }, "spec.gardenlet.config.seedConfig", "what the seed is like"},
@@ -59,12 +69,12 @@ func TestValidateManagedSeed(t *testing.T) {
 			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { c["gardenClientConnection"] = map[string]any{"kubeconfig": "/k"} })
 		}, "spec.gardenlet.config.gardenClientConnection.kubeconfig", "BootstrapToken"},
 		"neither kubeconfig nor bootstrap": {func(m *ManagedSeed) {
-			m.Spec.Gardenlet.Bootstrap, m.Spec.Gardenlet.MergeWithParent = ptr.To(BootstrapNone), ptr.To(false)
+			m.Spec.Gardenlet.Bootstrap = ptr.To(BootstrapNone)
 		}, "spec.gardenlet.config.gardenClientConnection.kubeconfig", "bootstrap is None"},
 		"bootstrap kubeconfig without bootstrap": {func(m *ManagedSeed) {
 			m.Spec.Gardenlet.Bootstrap = ptr.To(BootstrapNone)
 			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) {
-				c["gardenClientConnection"] = map[string]any{"bootstrapKubeconfig": map[string]any{"name": "x"}}
+				c["gardenClientConnection"] = map[string]any{"kubeconfig": "/k", "bootstrapKubeconfig": map[string]any{"name": "x"}}
 			})
 		}, "spec.gardenlet.config.gardenClientConnection.bootstrapKubeconfig", "bootstrap is None"},
 	} {

@@ -1,0 +1,178 @@
+package managedseed
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+)
+
+func aShoot() *gardencorev1beta1.Shoot {
+	return &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "base"},
+		Spec: gardencorev1beta1.ShootSpec{
+			Region: "here", DNS: &gardencorev1beta1.DNS{Domain: ptr.To("base.example")},
+			Networking: &gardencorev1beta1.Networking{Nodes: ptr.To("10.180.10.0/24"), Pods: ptr.To("10.7.0.0/16"), Services: ptr.To("10.8.0.0/16")},
+			Provider: gardencorev1beta1.Provider{Type: "local", Workers: []gardencorev1beta1.Worker{
+				{Zones: []string{"b", "a"}}, {Zones: []string{"a"}},
+			}},
+		},
+	}
+}
+
+func aParent(t *testing.T) *config.Configuration {
+	t.Helper()
+	parent, err := config.Parse([]byte(`
+apiVersion: gardenlet.config.gardener.cloud/v1alpha1
+kind: GardenletConfiguration
+gardenClientConnection: {kubeconfig: /parent, gardenClusterAddress: https://garden.example}
+gateway: {address: 192.0.2.1}
+controllers: {shoot: {concurrentSyncs: 7}, shootCare: {concurrentSyncs: 3}}
+resources: {capacity: {shoots: 10000000}}
+seedConfig:
+  metadata: {name: parent, labels: {of: parent}}
+  spec:
+    provider: {type: local, region: there}
+    taints: [{key: parent}]
+    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, shootDefaults: {pods: 10.3.0.0/16}}
+    dns: {internal: {type: local, domain: internal.example, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent
+}
+
+func aManagedSeed(configuration string, change ...func(*seedmanagementv1alpha1.GardenletConfig)) *seedmanagementv1alpha1.ManagedSeed {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "child"}}
+	managedSeed.Spec.Gardenlet.Config = &runtime.RawExtension{Raw: []byte(configuration)}
+	seedmanagementv1alpha1.SetDefaultsManagedSeed(managedSeed)
+	for _, c := range change {
+		c(&managedSeed.Spec.Gardenlet)
+	}
+	return managedSeed
+}
+
+func configured(t *testing.T, managedSeed *seedmanagementv1alpha1.ManagedSeed) *config.Configuration {
+	t.Helper()
+	fields, err := configuration(managedSeed, aShoot(), aParent(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parse(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestConfigurationIsMergedWithTheParents(t *testing.T) {
+	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"controllers":{"shoot":{"concurrentSyncs":2}},
+		"seedConfig":{"metadata":{"labels":{"stage":"one"}},"spec":{"provider":{"region":"elsewhere"}}}}`))
+	if parsed.Controllers.Shoot.ConcurrentSyncs != 2 || parsed.Controllers.ShootCare.ConcurrentSyncs != 3 || parsed.Resources.Capacity.Shoots != 10000000 {
+		t.Errorf("controllers %+v, capacity %d", parsed.Controllers, parsed.Resources.Capacity.Shoots)
+	}
+	seed := parsed.SeedConfig
+	if seed.Name != "child" || len(seed.Labels) != 1 || len(seed.Spec.Taints) > 0 {
+		t.Errorf("seed is %+v", seed)
+	}
+	if seed.Spec.Provider.Type != "local" || seed.Spec.Provider.Region != "elsewhere" || strings.Join(seed.Spec.Provider.Zones, ",") != "a,b" {
+		t.Errorf("provider is %+v", seed.Spec.Provider)
+	}
+	if seed.Spec.Networks.Pods != "10.7.0.0/16" || *seed.Spec.Networks.Nodes != "10.180.10.0/24" || *seed.Spec.Networks.ShootDefaults.Pods != "10.3.0.0/16" {
+		t.Errorf("networks are %+v", seed.Spec.Networks)
+	}
+	if seed.Spec.DNS.Internal.Domain != "internal.example" || seed.Spec.Ingress.Domain != "ingress.base.example" {
+		t.Errorf("domains are %+v, %+v", seed.Spec.DNS, seed.Spec.Ingress)
+	}
+	connection := parsed.GardenClientConnection
+	if parsed.Gateway.Address != "192.0.2.9" || connection.Kubeconfig != "" || connection.BootstrapKubeconfig.Name != bootstrapSecretName || connection.KubeconfigSecret.Name != kubeconfigSecretName {
+		t.Errorf("gateway %+v, connection %+v", parsed.Gateway, connection)
+	}
+}
+
+func TestConfigurationThatIsNotMerged(t *testing.T) {
+	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, func(g *seedmanagementv1alpha1.GardenletConfig) {
+		g.MergeWithParent = ptr.To(false)
+	}))
+	if parsed.Controllers.Shoot.ConcurrentSyncs != 20 || parsed.SeedConfig.Spec.DNS.Internal != nil || parsed.SeedConfig.Spec.Networks.Pods != "10.7.0.0/16" {
+		t.Errorf("configuration is %+v", parsed)
+	}
+}
+
+func TestConfigurationWithoutBootstrap(t *testing.T) {
+	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"g.example"},"gardenClientConnection":{"kubeconfig":"/mine"},"seedConfig":{"spec":{}}}`, func(g *seedmanagementv1alpha1.GardenletConfig) {
+		g.Bootstrap = ptr.To(seedmanagementv1alpha1.BootstrapNone)
+	}))
+	if connection := parsed.GardenClientConnection; connection.Kubeconfig != "/mine" || connection.BootstrapKubeconfig != nil {
+		t.Errorf("connection is %+v", connection)
+	}
+}
+
+func TestMistakesNameTheField(t *testing.T) {
+	fields, err := configuration(aManagedSeed(`{"gatway":{},"seedConfig":{}}`), aShoot(), aParent(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parse(fields); err == nil || !strings.Contains(err.Error(), "spec.gardenlet.config") || !strings.Contains(err.Error(), "gatway") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	now := time.Now()
+	token, err := newToken("child", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token.Name != "bootstrap-token-"+string(token.Data["token-id"]) || token.Labels["trellis.garden/seed"] != "child" || token.Type != corev1.SecretTypeBootstrapToken {
+		t.Errorf("token is %+v", token)
+	}
+	if id, secret, _ := strings.Cut(tokenOf(token), "."); len(id) != 6 || len(secret) != 16 {
+		t.Errorf("token has %d and %d characters, want 6 and 16", len(id), len(secret))
+	}
+	if !lasts(token, now) || lasts(token, now.Add(firstAccessLifetime-time.Minute)) || lasts(&corev1.Secret{}, now) {
+		t.Error("the end of the token is read wrongly")
+	}
+}
+
+func TestAddressOf(t *testing.T) {
+	ingress := func(ingress ...corev1.LoadBalancerIngress) *corev1.Service {
+		return &corev1.Service{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: ingress}}}
+	}
+	for want, service := range map[string]*corev1.Service{
+		"": ingress(), "192.0.2.1": ingress(corev1.LoadBalancerIngress{IP: "192.0.2.1"}), "lb.example": ingress(corev1.LoadBalancerIngress{}, corev1.LoadBalancerIngress{Hostname: "lb.example"}),
+	} {
+		if got := addressOf(service); got != want {
+			t.Errorf("address = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestInstallationsAreRemembered(t *testing.T) {
+	now := time.Now()
+	var installed installations
+	if installed.upToDate("a", "1", now, time.Hour) || installed.settled("a", 1, now) {
+		t.Error("nothing was installed yet")
+	}
+	installed.note("a", "1", now)
+	installed.looked("a", 1, now)
+	if !installed.upToDate("a", "1", now, time.Hour) || installed.upToDate("a", "2", now, time.Hour) || installed.upToDate("a", "1", now.Add(time.Hour), time.Hour) {
+		t.Error("what was installed is remembered wrongly")
+	}
+	if !installed.settled("a", 1, now) || installed.settled("a", 2, now) || installed.settled("a", 1, now.Add(settledPeriod)) {
+		t.Error("what was looked at is remembered wrongly")
+	}
+	installed.forget("a")
+	if installed.upToDate("a", "1", now, time.Hour) {
+		t.Error("what was forgotten is remembered")
+	}
+}
