@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -18,6 +20,8 @@ const (
 	maxRetries = 3
 	// protectFromDeletion on a Shoot or ManagedSeed keeps the replica when the set shrinks.
 	protectFromDeletion = "seedmanagement.gardener.cloud/protect-from-deletion"
+	// revisionLabel on a Shoot or ManagedSeed is the revision of the templates that it follows.
+	revisionLabel = "trellis.garden/revision"
 )
 
 // replica is a seed of a set: a shoot, and the managed seed that makes it one. Any part may be missing.
@@ -31,6 +35,18 @@ type replica struct {
 	hosts int
 }
 
+// objects are those of its parts that follow the templates.
+func (r replica) objects() []client.Object {
+	var objects []client.Object
+	if r.shoot != nil {
+		objects = append(objects, r.shoot)
+	}
+	if r.managedSeed != nil {
+		objects = append(objects, r.managedSeed)
+	}
+	return objects
+}
+
 // verb is what is to be done next.
 type verb int
 
@@ -41,6 +57,8 @@ const (
 	deleteShoot
 	createManagedSeed
 	deleteManagedSeed
+	updateShoot
+	updateManagedSeed
 )
 
 // decision is one step towards what a set asks for.
@@ -52,8 +70,9 @@ type decision struct {
 	pending seedmanagementv1alpha1.PendingReplicaReason
 }
 
-// decide returns the next step. One replica is worked on at a time, so that a bad template spoils one seed only.
-func decide(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica) decision {
+// decide returns the next step towards the templates of a revision. One replica is worked on at a time, so that a bad template spoils
+// one seed only.
+func decide(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string) decision {
 	target := int(ptr.Deref(set.Spec.Replicas, 1))
 	if set.DeletionTimestamp != nil {
 		target = 0
@@ -70,8 +89,39 @@ func decide(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica) deci
 	if len(replicas) < target {
 		return decision{verb: createShoot, name: replicaName(set.Name, nextOrdinal(set, replicas)), pending: seedmanagementv1alpha1.ShootReconcilingReason}
 	}
+	return roll(replicas, revision, partitionOf(set))
+}
+
+// partitionOf is the lowest ordinal that is updated.
+func partitionOf(set *seedmanagementv1alpha1.ManagedSeedSet) int {
+	if strategy := set.Spec.UpdateStrategy; strategy != nil && strategy.RollingUpdate != nil {
+		return int(ptr.Deref(strategy.RollingUpdate.Partition, 0))
+	}
+	return 0
+}
+
+// roll returns the step that brings the highest replica that is not at the revision closer to it: first its shoot, then, when that is
+// reconciled, its managed seed. The replicas can all be used, and are in the order of their ordinals.
+func roll(replicas []replica, revision string, partition int) decision {
+	for _, replica := range slices.Backward(replicas) {
+		if replica.ordinal < partition {
+			break
+		}
+		if !reconciled(replica.shoot) {
+			return decision{name: replica.name, pending: seedmanagementv1alpha1.ShootReconcilingReason}
+		}
+		switch {
+		case revisionOf(replica.shoot) != revision:
+			return decision{verb: updateShoot, name: replica.name, pending: seedmanagementv1alpha1.ShootReconcilingReason}
+		case revisionOf(replica.managedSeed) != revision:
+			return decision{verb: updateManagedSeed, name: replica.name, pending: seedmanagementv1alpha1.ManagedSeedPreparingReason}
+		}
+	}
 	return decision{}
 }
+
+// revisionOf is the revision of the templates that an object was made from or brought to.
+func revisionOf(object metav1.Object) string { return object.GetLabels()[revisionLabel] }
 
 func retriesOf(set *seedmanagementv1alpha1.ManagedSeedSet, name string) int32 {
 	if pending := set.Status.PendingReplica; pending != nil && pending.Name == name {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,36 +84,58 @@ func replicasOf(states ...func(*replica)) []replica {
 
 func TestDecide(t *testing.T) {
 	fresh := func(*replica) {}
+	at := func(shoot, managedSeed string) func(*replica) {
+		return func(r *replica) {
+			ready(r)
+			r.shoot.Labels, r.managedSeed.Labels = map[string]string{revisionLabel: shoot}, map[string]string{revisionLabel: managedSeed}
+		}
+	}
+	partition := func(ordinal int32) func(*seedmanagementv1alpha1.ManagedSeedSet) {
+		return func(s *seedmanagementv1alpha1.ManagedSeedSet) {
+			s.Spec.UpdateStrategy = &seedmanagementv1alpha1.UpdateStrategy{RollingUpdate: &seedmanagementv1alpha1.RollingUpdateStrategy{Partition: &ordinal}}
+		}
+	}
+	busy := func(r *replica) {
+		at("now", "old")(r)
+		r.shoot.Generation = 2
+	}
 	tests := map[string]struct {
 		replicas int32
 		present  []replica
 		change   func(*seedmanagementv1alpha1.ManagedSeedSet)
 		want     decision
 	}{
-		"the first":                         {1, nil, nil, decision{createShoot, "eu-0", "ShootReconciling"}},
-		"a shoot that is being created":     {1, replicasOf(fresh), nil, decision{nothing, "eu-0", "ShootReconciling"}},
-		"a shoot that is there":             {1, replicasOf(created), nil, decision{createManagedSeed, "eu-0", "ManagedSeedPreparing"}},
-		"a managed seed that is at work":    {1, replicasOf(func(r *replica) { created(r); prepared(r) }), nil, decision{nothing, "eu-0", "ManagedSeedPreparing"}},
-		"a seed that has not reported":      {1, replicasOf(func(r *replica) { created(r); registers(r) }), nil, decision{nothing, "eu-0", "SeedNotReady"}},
-		"a seed whose shoot is ill":         {1, replicasOf(unhealthy), nil, decision{nothing, "eu-0", "ShootNotHealthy"}},
-		"all is well":                       {1, replicasOf(ready), nil, decision{}},
-		"the next":                          {2, replicasOf(ready), nil, decision{createShoot, "eu-1", "ShootReconciling"}},
-		"one at a time":                     {3, replicasOf(ready, fresh), nil, decision{nothing, "eu-1", "ShootReconciling"}},
-		"numbers are not used twice":        {2, replicasOf(ready), func(s *seedmanagementv1alpha1.ManagedSeedSet) { s.Status.NextReplicaNumber = 5 }, decision{createShoot, "eu-5", "ShootReconciling"}},
-		"a failed shoot is tried again":     {1, replicasOf(brokenDown), nil, decision{retryShoot, "eu-0", "ShootReconcileFailed"}},
-		"but not for ever":                  {1, replicasOf(brokenDown), withRetries("eu-0", 3), decision{nothing, "eu-0", "ShootReconcileFailed"}},
-		"each replica has its own retries":  {1, replicasOf(brokenDown), withRetries("eu-9", 3), decision{retryShoot, "eu-0", "ShootReconcileFailed"}},
-		"somebody deletes a shoot":          {1, replicasOf(leaving), nil, decision{nothing, "eu-0", "ShootDeleting"}},
-		"one too many":                      {1, replicasOf(ready, ready), nil, decision{deleteManagedSeed, "eu-1", "ManagedSeedDeleting"}},
-		"one that is not ready goes first":  {1, replicasOf(unhealthy, ready), nil, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
-		"one that is no seed yet":           {1, replicasOf(fresh, ready), nil, decision{deleteShoot, "eu-0", "ShootDeleting"}},
-		"one that is going already":         {1, replicasOf(ready, unseeding, fresh), nil, decision{nothing, "eu-1", "ManagedSeedDeleting"}},
-		"its shoot goes, too":               {1, replicasOf(ready, leaving), nil, decision{nothing, "eu-1", "ShootDeleting"}},
-		"seeds with shoots stay":            {1, replicasOf(ready, hosting), nil, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
-		"protected seeds stay":              {0, replicasOf(protected), nil, decision{}},
-		"everything goes with the set":      {1, replicasOf(ready), func(s *seedmanagementv1alpha1.ManagedSeedSet) { s.DeletionTimestamp = &metav1.Time{} }, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
-		"the retry is waited for":           {1, replicasOf(func(r *replica) { brokenDown(r); r.shoot.Generation = 2 }), nil, decision{nothing, "eu-0", "ShootReconciling"}},
-		"a deletion that failed is told of": {0, replicasOf(func(r *replica) { leaving(r); operation("Delete", "Failed")(r) }), nil, decision{nothing, "eu-0", "ShootDeleteFailed"}},
+		"the first":                           {1, nil, nil, decision{createShoot, "eu-0", "ShootReconciling"}},
+		"a shoot that is being created":       {1, replicasOf(fresh), nil, decision{nothing, "eu-0", "ShootReconciling"}},
+		"a shoot that is there":               {1, replicasOf(created), nil, decision{createManagedSeed, "eu-0", "ManagedSeedPreparing"}},
+		"a managed seed that is at work":      {1, replicasOf(func(r *replica) { created(r); prepared(r) }), nil, decision{nothing, "eu-0", "ManagedSeedPreparing"}},
+		"a seed that has not reported":        {1, replicasOf(func(r *replica) { created(r); registers(r) }), nil, decision{nothing, "eu-0", "SeedNotReady"}},
+		"a seed whose shoot is ill":           {1, replicasOf(unhealthy), nil, decision{nothing, "eu-0", "ShootNotHealthy"}},
+		"all is well":                         {1, replicasOf(at("now", "now")), nil, decision{}},
+		"the next":                            {2, replicasOf(ready), nil, decision{createShoot, "eu-1", "ShootReconciling"}},
+		"one at a time":                       {3, replicasOf(ready, fresh), nil, decision{nothing, "eu-1", "ShootReconciling"}},
+		"numbers are not used twice":          {2, replicasOf(ready), func(s *seedmanagementv1alpha1.ManagedSeedSet) { s.Status.NextReplicaNumber = 5 }, decision{createShoot, "eu-5", "ShootReconciling"}},
+		"a failed shoot is tried again":       {1, replicasOf(brokenDown), nil, decision{retryShoot, "eu-0", "ShootReconcileFailed"}},
+		"but not for ever":                    {1, replicasOf(brokenDown), withRetries("eu-0", 3), decision{nothing, "eu-0", "ShootReconcileFailed"}},
+		"each replica has its own retries":    {1, replicasOf(brokenDown), withRetries("eu-9", 3), decision{retryShoot, "eu-0", "ShootReconcileFailed"}},
+		"somebody deletes a shoot":            {1, replicasOf(leaving), nil, decision{nothing, "eu-0", "ShootDeleting"}},
+		"one too many":                        {1, replicasOf(ready, ready), nil, decision{deleteManagedSeed, "eu-1", "ManagedSeedDeleting"}},
+		"one that is not ready goes first":    {1, replicasOf(unhealthy, ready), nil, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
+		"one that is no seed yet":             {1, replicasOf(fresh, ready), nil, decision{deleteShoot, "eu-0", "ShootDeleting"}},
+		"one that is going already":           {1, replicasOf(ready, unseeding, fresh), nil, decision{nothing, "eu-1", "ManagedSeedDeleting"}},
+		"its shoot goes, too":                 {1, replicasOf(ready, leaving), nil, decision{nothing, "eu-1", "ShootDeleting"}},
+		"seeds with shoots stay":              {1, replicasOf(ready, hosting), nil, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
+		"protected seeds stay":                {0, replicasOf(protected), nil, decision{}},
+		"everything goes with the set":        {1, replicasOf(ready), func(s *seedmanagementv1alpha1.ManagedSeedSet) { s.DeletionTimestamp = &metav1.Time{} }, decision{deleteManagedSeed, "eu-0", "ManagedSeedDeleting"}},
+		"the highest is updated first":        {2, replicasOf(at("old", "old"), at("old", "old")), nil, decision{updateShoot, "eu-1", "ShootReconciling"}},
+		"the update of a shoot is waited for": {2, replicasOf(at("old", "old"), busy), nil, decision{nothing, "eu-1", "ShootReconciling"}},
+		"then its managed seed":               {2, replicasOf(at("old", "old"), at("now", "old")), nil, decision{updateManagedSeed, "eu-1", "ManagedSeedPreparing"}},
+		"then the next":                       {2, replicasOf(at("old", "old"), at("now", "now")), nil, decision{updateShoot, "eu-0", "ShootReconciling"}},
+		"lower ones than the partition stay":  {2, replicasOf(at("old", "old"), at("now", "now")), partition(1), decision{}},
+		"nothing is updated while one is ill": {2, replicasOf(unhealthy, at("old", "old")), nil, decision{nothing, "eu-0", "ShootNotHealthy"}},
+		"one more is created before":          {2, replicasOf(at("old", "old")), nil, decision{createShoot, "eu-1", "ShootReconciling"}},
+		"the retry is waited for":             {1, replicasOf(func(r *replica) { brokenDown(r); r.shoot.Generation = 2 }), nil, decision{nothing, "eu-0", "ShootReconciling"}},
+		"a deletion that failed is told of":   {0, replicasOf(func(r *replica) { leaving(r); operation("Delete", "Failed")(r) }), nil, decision{nothing, "eu-0", "ShootDeleteFailed"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +143,7 @@ func TestDecide(t *testing.T) {
 			if test.change != nil {
 				test.change(set)
 			}
-			if got := decide(set, test.present); got != test.want {
+			if got := decide(set, test.present, "now"); got != test.want {
 				t.Errorf("decision = %+v, want %+v", got, test.want)
 			}
 		})
@@ -215,5 +238,86 @@ func TestReplicasOfOthersAreLeftAlone(t *testing.T) {
 	r := &Reconciler{Client: c, Replicas: c}
 	if replicas, err := r.replicas(context.Background(), set); err != nil || len(replicas) > 0 {
 		t.Errorf("replicas = %v, %v; want none", replicas, err)
+	}
+}
+
+func TestUpdateReachesReplicas(t *testing.T) {
+	ctx := context.Background()
+	set := newSet(1)
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(set, &corev1beta1.Seed{
+		ObjectMeta: metav1.ObjectMeta{Name: "eu-0"},
+		Status:     corev1beta1.SeedStatus{Conditions: []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: "True"}}},
+	}).WithStatusSubresource(set, &corev1beta1.Shoot{}, &seedmanagementv1alpha1.ManagedSeed{}).Build()
+	r := &Reconciler{Client: c, Replicas: c, SyncPeriod: time.Minute, Now: time.Now}
+	shoot, managedSeed := &corev1beta1.Shoot{}, &seedmanagementv1alpha1.ManagedSeed{}
+	shoot.Namespace, shoot.Name, managedSeed.Namespace, managedSeed.Name = "garden", "eu-0", "garden", "eu-0"
+	round := func() {
+		t.Helper()
+		if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range []client.Object{set, shoot, managedSeed} {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	round()
+	shoot.Spec.Region = "set by somebody else"
+	if err := c.Update(ctx, shoot); err != nil {
+		t.Fatal(err)
+	}
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	if err := c.Status().Update(ctx, shoot); err != nil {
+		t.Fatal(err)
+	}
+	round()
+	managedSeed.Status.Conditions = []corev1beta1.Condition{{Type: seedmanagementv1alpha1.ManagedSeedSeedRegistered, Status: "True"}}
+	if err := c.Status().Update(ctx, managedSeed); err != nil {
+		t.Fatal(err)
+	}
+	round()
+	first := set.Status.CurrentRevision
+	if set.Status.UpdatedReplicas != 1 || first == "" || set.Status.UpdateRevision != first {
+		t.Errorf("status is %+v", set.Status)
+	}
+
+	set.Spec.ShootTemplate.Spec.DNS = nil
+	set.Spec.ShootTemplate.Spec.Kubernetes.Version = "1.36.3"
+	set.Spec.Template.Spec.Gardenlet.Config.Raw = []byte(`{"seedConfig":{"ingress":"other.replica-name.example"}}`)
+	if err := c.Update(ctx, set); err != nil {
+		t.Fatal(err)
+	}
+	round()
+	if set.Status.UpdatedReplicas != 0 || set.Status.CurrentReplicas != 0 || set.Status.CurrentRevision != first || set.Status.UpdateRevision == first {
+		t.Errorf("status is %+v", set.Status)
+	}
+	if shoot.Spec.DNS != nil || shoot.Spec.Kubernetes.Version != "1.36.3" || shoot.Spec.Region != "set by somebody else" {
+		t.Errorf("shoot is %+v", shoot.Spec)
+	}
+	round()
+	if got := string(managedSeed.Spec.Gardenlet.Config.Raw); got != `{"seedConfig":{"ingress":"other.eu-0.example"}}` || managedSeed.Spec.Shoot.Name != "eu-0" {
+		t.Errorf("configuration is %s", got)
+	}
+	round()
+	if set.Status.UpdatedReplicas != 1 || set.Status.CurrentRevision == first || set.Status.PendingReplica != nil {
+		t.Errorf("status is %+v", set.Status)
+	}
+}
+
+func TestSuperfluousRevisions(t *testing.T) {
+	var known history
+	for _, hash := range []string{"a", "b", "c", "d", "e"} {
+		known = append(known, appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: hash, Labels: map[string]string{revisionLabel: hash}}})
+	}
+	follows := []replica{{shoot: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{revisionLabel: "b"}}}}}
+	for limit, want := range map[int]string{0: "acd", 1: "ac", 2: "a", 3: "", 10: ""} {
+		got := ""
+		for _, revision := range superfluous(known, follows, limit) {
+			got += revision.Name
+		}
+		if got != want {
+			t.Errorf("limit %d: %q, want %q", limit, got, want)
+		}
 	}
 }

@@ -4,7 +4,9 @@ package managedseedset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -90,9 +92,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, nil
 	}
-	step := decide(set, replicas)
-	actErr := r.act(ctx, set, replicas, step)
-	if err := r.report(ctx, set, replicas, step); err != nil {
+	known, err := r.revisions(ctx, set)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("revisions of managed seed set %s: %w", request, err)
+	}
+	step := decide(set, replicas, known.last())
+	actErr := errors.Join(r.act(ctx, set, replicas, known, step), r.prune(ctx, set, known, replicas))
+	if err := r.report(ctx, set, replicas, known.last(), step); err != nil {
 		return reconcile.Result{}, fmt.Errorf("status of managed seed set %s: %w", request, err)
 	}
 	if actErr != nil {
@@ -163,7 +169,7 @@ func (r *Reconciler) addSeed(ctx context.Context, replica *replica) error {
 	return nil
 }
 
-func (r *Reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, step decision) error {
+func (r *Reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, known history, step decision) error {
 	var target replica
 	for _, replica := range replicas {
 		if replica.name == step.name {
@@ -172,19 +178,23 @@ func (r *Reconciler) act(ctx context.Context, set *seedmanagementv1alpha1.Manage
 	}
 	switch step.verb {
 	case createShoot:
-		shoot, err := newShoot(set, step.name)
+		shoot, err := newShoot(set, step.name, known.last())
 		if err != nil {
 			return reconcile.TerminalError(err)
 		}
 		return r.Client.Create(ctx, shoot)
 	case createManagedSeed:
-		managedSeed, err := newManagedSeed(set, step.name)
+		managedSeed, err := newManagedSeed(set, step.name, known.last())
 		if err != nil {
 			return reconcile.TerminalError(err)
 		}
 		return r.Client.Create(ctx, managedSeed)
 	case retryShoot:
 		return r.annotate(ctx, target.shoot, corev1beta1.GardenerOperation, corev1beta1.GardenerOperationRetry)
+	case updateShoot:
+		return r.bring(ctx, set, known, target.shoot, known.last())
+	case updateManagedSeed:
+		return r.bring(ctx, set, known, target.managedSeed, known.last())
 	case deleteManagedSeed:
 		return r.delete(ctx, target.managedSeed)
 	case deleteShoot:
@@ -213,9 +223,9 @@ func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 	return client.IgnoreNotFound(r.Client.Delete(ctx, object, client.Preconditions{UID: &uid}))
 }
 
-func (r *Reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, step decision) error {
+func (r *Reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string, step decision) error {
 	before := set.DeepCopy()
-	observe(set, replicas, step, metav1.NewTime(r.Now()))
+	observe(set, replicas, revision, step, metav1.NewTime(r.Now()))
 	if apiequality.Semantic.DeepEqual(before.Status, set.Status) {
 		return nil
 	}
@@ -223,7 +233,7 @@ func (r *Reconciler) report(ctx context.Context, set *seedmanagementv1alpha1.Man
 }
 
 // observe writes what there is and what is waited for into the status.
-func observe(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, step decision, now metav1.Time) {
+func observe(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, revision string, step decision, now metav1.Time) {
 	status := &set.Status
 	status.ObservedGeneration = set.Generation
 	status.Replicas = int32(len(replicas))
@@ -234,8 +244,29 @@ func observe(set *seedmanagementv1alpha1.ManagedSeedSet, replicas []replica, ste
 			status.ReadyReplicas++
 		}
 	}
-	status.CurrentReplicas, status.UpdatedReplicas = status.Replicas, status.Replicas
+	observeRevisions(status, replicas, revision)
 	status.PendingReplica = pending(status.PendingReplica, step, now)
+}
+
+// observeRevisions counts the replicas before and after the update under way. Without one, both are the same.
+func observeRevisions(status *seedmanagementv1alpha1.ManagedSeedSetStatus, replicas []replica, revision string) {
+	status.UpdateRevision = revision
+	status.UpdatedReplicas = following(replicas, revision)
+	if status.CurrentRevision == "" || status.UpdatedReplicas == status.Replicas {
+		status.CurrentRevision = revision
+	}
+	status.CurrentReplicas = following(replicas, status.CurrentRevision)
+}
+
+// following counts the replicas whose objects all follow a revision.
+func following(replicas []replica, revision string) int32 {
+	var count int32
+	for _, replica := range replicas {
+		if !slices.ContainsFunc(replica.objects(), func(object client.Object) bool { return revisionOf(object) != revision }) {
+			count++
+		}
+	}
+	return count
 }
 
 // pending keeps since when a replica is waited for, and counts its retries.

@@ -16,8 +16,8 @@ import (
 const placeholder = "replica-name"
 
 // newShoot makes the shoot of a replica.
-func newShoot(set *seedmanagementv1alpha1.ManagedSeedSet, name string) (*corev1beta1.Shoot, error) {
-	shoot := &corev1beta1.Shoot{ObjectMeta: newMeta(set, &set.Spec.ShootTemplate.ObjectMeta, name)}
+func newShoot(set *seedmanagementv1alpha1.ManagedSeedSet, name, revision string) (*corev1beta1.Shoot, error) {
+	shoot := &corev1beta1.Shoot{ObjectMeta: newMeta(set, &set.Spec.ShootTemplate.ObjectMeta, name, revision)}
 	if err := fill(&set.Spec.ShootTemplate.Spec, &shoot.Spec, name); err != nil {
 		return nil, fmt.Errorf("spec.shootTemplate.spec: %w", err)
 	}
@@ -25,8 +25,8 @@ func newShoot(set *seedmanagementv1alpha1.ManagedSeedSet, name string) (*corev1b
 }
 
 // newManagedSeed makes the managed seed of a replica, for the shoot of the same name.
-func newManagedSeed(set *seedmanagementv1alpha1.ManagedSeedSet, name string) (*seedmanagementv1alpha1.ManagedSeed, error) {
-	managedSeed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: newMeta(set, &set.Spec.Template.ObjectMeta, name)}
+func newManagedSeed(set *seedmanagementv1alpha1.ManagedSeedSet, name, revision string) (*seedmanagementv1alpha1.ManagedSeed, error) {
+	managedSeed := &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: newMeta(set, &set.Spec.Template.ObjectMeta, name, revision)}
 	if err := fill(&set.Spec.Template.Spec, &managedSeed.Spec, name); err != nil {
 		return nil, fmt.Errorf("spec.template.spec: %w", err)
 	}
@@ -34,10 +34,15 @@ func newManagedSeed(set *seedmanagementv1alpha1.ManagedSeedSet, name string) (*s
 	return managedSeed, nil
 }
 
-func newMeta(set *seedmanagementv1alpha1.ManagedSeedSet, template *metav1.ObjectMeta, name string) metav1.ObjectMeta {
+func newMeta(set *seedmanagementv1alpha1.ManagedSeedSet, template *metav1.ObjectMeta, name, revision string) metav1.ObjectMeta {
+	labels := maps.Clone(template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[revisionLabel] = revision
 	return metav1.ObjectMeta{
 		Namespace: set.Namespace, Name: name,
-		Labels: maps.Clone(template.Labels), Annotations: maps.Clone(template.Annotations),
+		Labels: labels, Annotations: maps.Clone(template.Annotations),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, seedmanagementv1alpha1.SchemeGroupVersion.WithKind("ManagedSeedSet"))},
 	}
 }
