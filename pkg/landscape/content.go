@@ -99,7 +99,22 @@ func contentPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	return r.applyFile(ctx, garden, "landscape/local/garden/credentials.yaml")
+	if err := r.applyFile(ctx, garden, "landscape/local/garden/credentials.yaml"); err != nil {
+		return err
+	}
+	return r.storeCloudAccess(ctx, garden)
+}
+
+// storeCloudAccess adds access to the local cloud to the credentials of the DNS zone: seeds other than the first do not run beside the
+// cloud.
+func (r *run) storeCloudAccess(ctx context.Context, garden *cluster) error {
+	token, err := r.cloudToken()
+	if err != nil {
+		return err
+	}
+	return writeSecret(ctx, garden.client, gardenNS, dnsCredentials, map[string][]byte{
+		"user": []byte("seed-local"), "endpoint": []byte(cloudEndpoint), "token": token,
+	})
 }
 
 // applyCloudProfile applies the cloud profile with the machine image that was built here for every image that it offers.

@@ -35,8 +35,11 @@ import (
 
 const (
 	localCloudNS = "local-cloud"
-	adminUser    = "trellis:landscape:admin"
-	mastersGroup = "system:masters"
+	// cloudEndpoint is the API of the local cloud, dnsCredentials the Secret with access to its DNS zone.
+	cloudEndpoint  = "http://" + nodeIP + ":8090"
+	dnsCredentials = "dns-local"
+	adminUser      = "trellis:landscape:admin"
+	mastersGroup   = "system:masters"
 	// gardenServer is the garden's API server as pods of the runtime cluster reach it.
 	gardenServer = "https://kube-apiserver.garden.svc"
 )
@@ -75,7 +78,7 @@ func cloudPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	token, err := r.keep("cloud-token", func() ([]byte, error) { return randomHex(16), nil })
+	token, err := r.cloudToken()
 	if err != nil {
 		return err
 	}
@@ -83,6 +86,11 @@ func cloudPhase(ctx context.Context, r *run) error {
 		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
 		Values: map[string]any{"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain},
 	})
+}
+
+// cloudToken is what clients of the local cloud present.
+func (r *run) cloudToken() ([]byte, error) {
+	return r.keep("cloud-token", func() ([]byte, error) { return randomHex(16), nil })
 }
 
 // gatewayPhase installs the one address of the seed.

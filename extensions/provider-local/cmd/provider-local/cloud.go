@@ -48,7 +48,7 @@ keeps all state below --state-dir.`,
 	f.StringVar(&flags.pool, "pool", "10.180.0.0/16", "range of the networks of machines")
 	f.StringSliceVar(&flags.reserved, "reserved", []string{"172.18.0.0/24", "10.1.0.0/16", "10.2.0.0/16"}, "networks of the node that networks of machines must not overlap")
 	f.StringVar(&flags.node, "node", "", "address of the node that machines may use (default: that of --listen)")
-	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8443}, "TCP ports of the node that machines may use")
+	f.UintSliceVar(&flags.tcp, "machine-tcp-ports", []uint{53, 443, 5000, 5353, 8090, 8443}, "TCP ports of the node that machines may use")
 	f.UintSliceVar(&flags.udp, "machine-udp-ports", []uint{53, 5353, 51820}, "UDP ports of the node that machines may use")
 	f.BoolVar(&flags.volumes, "volumes", true, "provision volumes in the cluster this runs in")
 	f.IntVarP(&flags.verbosity, "v", "v", 0, "verbosity of the log")

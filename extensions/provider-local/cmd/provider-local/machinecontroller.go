@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/machinecontroller"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/loadbalancers"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/machine"
 )
@@ -23,7 +24,10 @@ func machineControllerCommand() *cobra.Command {
 			return &machine.Driver{Client: client}, err
 		},
 		Start: func(ctx context.Context, clusters machinecontroller.Clusters) error {
-			return startVolumes(ctx, volumesDir, clusters)
+			if err := startVolumes(ctx, volumesDir, clusters); err != nil {
+				return err
+			}
+			return startLoadBalancers(ctx, clusters)
 		},
 	})
 	cmd.Flags().StringVar(&volumesDir, "volumes-dir", "", "folder that all machines share; if set, volumes for the pods of the target cluster are provisioned in it")
@@ -43,6 +47,24 @@ func startVolumes(ctx context.Context, dir string, clusters machinecontroller.Cl
 	go func() {
 		if err := volumes.New(client, dir, log).Run(ctx); err != nil {
 			log.Error(err, "volumes are not provisioned any more")
+		}
+	}()
+	return nil
+}
+
+// startLoadBalancers gives Services of the target cluster their addresses for as long as the process runs.
+func startLoadBalancers(ctx context.Context, clusters machinecontroller.Clusters) error {
+	if clusters.Target == nil {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(clusters.Target)
+	if err != nil {
+		return err
+	}
+	log := klog.Background().WithName("loadbalancers")
+	go func() {
+		if err := loadbalancers.New(client, log).Run(ctx); err != nil {
+			log.Error(err, "load balancers get no addresses any more")
 		}
 	}()
 	return nil

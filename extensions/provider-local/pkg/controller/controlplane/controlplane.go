@@ -1,6 +1,6 @@
 // Package controlplane is the ControlPlane controller of provider-local. The local cloud needs no cloud controllers: nodes
-// set their own addresses and provider IDs, and volumes are provisioned by the machine driver. What is left is the
-// StorageClass that asks for them.
+// set their own addresses and provider IDs, and volumes and load balancers are served by the machine driver. What is left is the
+// StorageClass that asks for volumes.
 package controlplane
 
 import (

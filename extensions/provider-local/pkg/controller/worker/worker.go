@@ -4,6 +4,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -12,6 +13,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
 	"github.com/trellis-garden/trellis/extensions/pkg/worker"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/loadbalancers"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
@@ -34,7 +36,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Delegate:                 delegate{machineImage: options.MachineImage},
 		MachineControllerManager: options.MachineControllerManager,
 		MachineController:        corev1.Container{Image: options.Image, Args: []string{"machine-controller"}},
-		ShootRules:               volumes.Rules(),
+		ShootRules:               slices.Concat(volumes.Rules(), loadbalancers.Rules()),
 	})
 }
 
