@@ -67,8 +67,8 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 	}
 	dependencies.Reader = stores
 	dependencies.Authorizer = config.Authorization.Authorizer
-	dependencies.SecretExists = secretExists(client)
-	dependencies.ConfigMapExists = configMapExists(client)
+	dependencies.Secret = secretsOf(client)
+	dependencies.ConfigMap = configMapsOf(client)
 
 	addKubeconfigs(served[corev1beta1.SchemeGroupVersion], stores, client, config, settings)
 	if err := addViews(served, stores, settings.tokens); err != nil {
@@ -110,12 +110,8 @@ func addKubeconfigs(core map[string]rest.Storage, stores registry.Stores, client
 	sources := kubeconfig.Sources{
 		Shoots:          stores[corev1beta1.Resource("shoots")],
 		InternalSecrets: stores[corev1beta1.Resource("internalsecrets")],
-		ConfigMap: func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
-			return client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-		},
-		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-			return client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-		},
+		ConfigMap:       configMapsOf(client),
+		Secret:          secretsOf(client),
 	}
 	subresource := func(level kubeconfig.Level, expiration time.Duration) *kubeconfig.REST {
 		return &kubeconfig.REST{Level: level, Sources: sources, Authorizer: config.Authorization.Authorizer, Clock: clock.RealClock{}, MaxExpiration: expiration}
@@ -124,23 +120,15 @@ func addKubeconfigs(core map[string]rest.Storage, stores registry.Stores, client
 	core["shoots/viewerkubeconfig"] = subresource(kubeconfig.Viewer, settings.viewerExpiration)
 }
 
-func secretExists(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (bool, error) {
-	return func(ctx context.Context, namespace, name string) (bool, error) {
-		_, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
+func secretsOf(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+		return client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
 }
 
-func configMapExists(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (bool, error) {
-	return func(ctx context.Context, namespace, name string) (bool, error) {
-		_, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
+func configMapsOf(client kubernetes.Interface) func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	return func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+		return client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	}
 }
 

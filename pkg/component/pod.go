@@ -67,6 +67,18 @@ func Requests(cpu, memory string) corev1.ResourceRequirements {
 	}}
 }
 
+// AtLeast returns the requests, raised to the least ones that are given. What is given only is requested too.
+func AtLeast(requirements corev1.ResourceRequirements, least corev1.ResourceList) corev1.ResourceRequirements {
+	requests := maps.Clone(requirements.Requests)
+	for name, quantity := range least {
+		if own, found := requests[name]; !found || own.Cmp(quantity) < 0 {
+			requests[name] = quantity
+		}
+	}
+	requirements.Requests = requests
+	return requirements
+}
+
 // SecretFiles are keys of one Secret and the paths below a projected volume's mount that they appear at.
 type SecretFiles struct {
 	// Secret is its name.

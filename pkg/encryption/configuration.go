@@ -22,6 +22,8 @@ const (
 	Secretbox Provider = "secretbox"
 	// AESCBC is AES in CBC mode.
 	AESCBC Provider = "aescbc"
+	// AESGCM is AES in GCM mode. A key must not encrypt more than 2^32 times, so it has to be rotated.
+	AESGCM Provider = "aesgcm"
 )
 
 // Keys are the keys of one kind of server, as Secrets of the secrets manager.
@@ -80,8 +82,12 @@ func withKeys(provider Provider, keys ...*corev1.Secret) apiserverv1.ProviderCon
 			})
 		}
 	}
-	if provider == AESCBC {
+	switch provider {
+	case AESCBC:
 		return apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: list}}
+	case AESGCM:
+		return apiserverv1.ProviderConfiguration{AESGCM: &apiserverv1.AESConfiguration{Keys: list}}
+	default:
+		return apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: list}}
 	}
-	return apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: list}}
 }

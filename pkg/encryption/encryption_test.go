@@ -36,6 +36,7 @@ func TestConfiguration(t *testing.T) {
 		{"preparing", Secretbox, Preparing, both, "secretbox old new, identity"},
 		{"preparing without a key before", Secretbox, Preparing, Keys{Current: key("new")}, "identity, secretbox new"},
 		{"rewriting", Secretbox, Rewriting, both, "secretbox new old, identity"},
+		{"keys of 32 bytes suit GCM too", AESGCM, "", Keys{Current: key("new")}, "aesgcm new, identity"},
 		{"completing", AESCBC, Completing, Keys{Current: key("new")}, "aescbc new, identity"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -59,6 +60,8 @@ func describe(list []apiserverv1.ProviderConfiguration) string {
 			word, keys = "secretbox", provider.Secretbox.Keys
 		case provider.AESCBC != nil:
 			word, keys = "aescbc", provider.AESCBC.Keys
+		case provider.AESGCM != nil:
+			word, keys = "aesgcm", provider.AESGCM.Keys
 		}
 		for _, key := range keys {
 			word += " " + key.Name

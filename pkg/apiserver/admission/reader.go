@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -34,10 +35,9 @@ type Dependencies struct {
 	Authorizer authorizer.Authorizer
 	// Reservations lets checks of limits know of requests that run at the same time.
 	Reservations Reservations
-	// SecretExists tells whether the garden holds a Secret.
-	SecretExists func(ctx context.Context, namespace, name string) (bool, error)
-	// ConfigMapExists tells whether the garden holds a ConfigMap.
-	ConfigMapExists func(ctx context.Context, namespace, name string) (bool, error)
+	// Secret and ConfigMap read from the garden's kube-apiserver. An object that is not there is an API error with reason NotFound.
+	Secret    func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	ConfigMap func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 }
 
 // may tells whether a user has a permission. Who cannot be asked about has none.

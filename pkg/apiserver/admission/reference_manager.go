@@ -153,15 +153,21 @@ func (r reference) fullName() string {
 }
 
 func (r *referenceManager) exists(ctx context.Context, to reference, resource string) (bool, error) {
-	switch to.kind.GroupKind() {
-	case secretKind.GroupKind():
-		return r.SecretExists(ctx, to.namespace, to.name)
-	case configMapKind.GroupKind():
-		return r.ConfigMapExists(ctx, to.namespace, to.name)
-	}
-	_, err := r.Reader.Get(ctx, schema.GroupResource{Group: to.kind.Group, Resource: resource}, to.namespace, to.name)
+	err := r.read(ctx, to, resource)
 	if isMissing(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+func (r *referenceManager) read(ctx context.Context, to reference, resource string) (err error) {
+	switch to.kind.GroupKind() {
+	case secretKind.GroupKind():
+		_, err = r.Secret(ctx, to.namespace, to.name)
+	case configMapKind.GroupKind():
+		_, err = r.ConfigMap(ctx, to.namespace, to.name)
+	default:
+		_, err = r.Reader.Get(ctx, schema.GroupResource{Group: to.kind.Group, Resource: resource}, to.namespace, to.name)
+	}
+	return err
 }

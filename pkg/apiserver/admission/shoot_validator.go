@@ -90,7 +90,7 @@ func (s *shootValidator) checkAssigner(ctx context.Context, a admission.Attribut
 
 func (s *shootValidator) validateReferences(ctx context.Context, shoot, old *corev1beta1.Shoot) (field.ErrorList, error) {
 	checks := []func(context.Context, *corev1beta1.Shoot, *corev1beta1.Shoot) (field.ErrorList, error){
-		s.validateProfile, s.validateCredentials, s.validateSeed,
+		s.validateProfile, s.validateCredentials, s.validateSeed, s.validateAPIServerFiles,
 	}
 	var errs field.ErrorList
 	for _, check := range checks {

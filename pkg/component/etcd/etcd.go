@@ -70,6 +70,8 @@ type Values struct {
 	SnapshotRetention int
 	// Quota limits the size of the database; default 8Gi for Main, 2Gi for Events, but not more than 80 % of the volume.
 	Quota resource.Quantity
+	// MinAllowed are the least requests of the container.
+	MinAllowed corev1.ResourceList
 }
 
 // Name returns the name of the StatefulSet for a role.
@@ -313,7 +315,7 @@ func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
 			{Name: "client", ContainerPort: ClientPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 		},
-		Resources:       component.Requests("10m", "60Mi"),
+		Resources:       component.AtLeast(component.Requests("10m", "60Mi"), v.MinAllowed),
 		SecurityContext: component.HardenedContainer(),
 		// A start may take as long as a backup takes to restore; afterwards probes are rare, they cost idle CPU.
 		StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 3600),

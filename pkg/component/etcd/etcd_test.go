@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -17,8 +18,10 @@ const namespace = "shoot--demo--member1"
 func TestObjects(t *testing.T) {
 	names := secretNames{ca: "ca-etcd-bundle-11111111", server: "etcd-server-22222222"}
 	for name, values := range map[string]Values{
-		"main":   {Role: Main, Image: "etcd-steward:v1", Replicas: 1, StorageClass: ptr.To("default"), BackupDir: "/var/lib/backups"},
-		"events": {Role: Events, Image: "etcd-steward:v1", Replicas: 0},
+		"main": {Role: Main, Image: "etcd-steward:v1", Replicas: 1, StorageClass: ptr.To("default"), BackupDir: "/var/lib/backups"},
+		"events": {Role: Events, Image: "etcd-steward:v1", Replicas: 0, MinAllowed: corev1.ResourceList{
+			corev1.ResourceMemory: resource.MustParse("300M"), corev1.ResourceCPU: resource.MustParse("1m"),
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name, objects(namespace, values.withDefaults(), names)...)

@@ -44,16 +44,22 @@ func CheckWithScheme[T client.Object](t *testing.T, s *runtime.Scheme, name stri
 		}
 		got.Write(encoded)
 	}
+	CheckText(t, name, got.String())
+}
+
+// CheckText compares YAML that is no object, such as a process's configuration, with testdata/<name>.yaml.
+func CheckText(t *testing.T, name, got string) {
+	t.Helper()
 	path := filepath.Join("testdata", name+".yaml")
 	if os.Getenv(UpdateEnv) != "" {
-		write(t, path, got.Bytes())
+		write(t, path, []byte(got))
 		return
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("%v; run with %s=1 to write it", err, UpdateEnv)
 	}
-	if difference := cmp.Diff(string(want), got.String()); difference != "" {
+	if difference := cmp.Diff(string(want), got); difference != "" {
 		t.Errorf("%s differs (-want +got); run with %s=1 when that is meant:\n%s", path, UpdateEnv, difference)
 	}
 }

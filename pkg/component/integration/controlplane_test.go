@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -172,6 +173,27 @@ type controlPlane struct {
 	binary  string
 	// ports by the names that the programs know each other by.
 	ports map[string]int
+	// outputs are what the programs have written.
+	outputs map[string]*output
+}
+
+// output is what a running program writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 func newControlPlane(t *testing.T) *controlPlane {
@@ -185,7 +207,7 @@ func newControlPlane(t *testing.T) *controlPlane {
 	if err := component.GenerateCertificateAuthorities(t.Context(), manager, false); err != nil {
 		t.Fatal(err)
 	}
-	cp := &controlPlane{seed: seed, secrets: manager, dir: t.TempDir(), binary: binary, ports: map[string]int{}}
+	cp := &controlPlane{seed: seed, secrets: manager, dir: t.TempDir(), binary: binary, ports: map[string]int{}, outputs: map[string]*output{}}
 	for _, name := range []string{"etcd-main-client", "etcd-events-client", kubeapiserver.Name, kubecontrollermanager.Name, kubescheduler.Name} {
 		cp.ports[name] = freePort(t)
 	}
@@ -314,8 +336,11 @@ func (cp *controlPlane) start(t *testing.T, name string) {
 		arguments = append(arguments, cp.relocate(argument, places))
 	}
 	command := exec.Command(cp.binary, append(arguments, "--bind-address=127.0.0.1")...)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
+	cp.outputs[name] = &output{}
+	command.Stdout, command.Stderr = cp.outputs[name], cp.outputs[name]
+	for _, variable := range pod.Containers[0].Env {
+		command.Env = append(command.Environ(), variable.Name+"="+variable.Value)
+	}
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -324,7 +349,7 @@ func (cp *controlPlane) start(t *testing.T, name string) {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			lines := strings.Split(output.String(), "\n")
+			lines := strings.Split(cp.outputs[name].String(), "\n")
 			t.Logf("%s:\n%s", name, strings.Join(lines[max(0, len(lines)-40):], "\n"))
 		}
 	})

@@ -15,6 +15,8 @@ const (
 	pkiMount    = "/etc/kubernetes/pki"
 	configMount = "/etc/kubernetes/config"
 
+	fileAdmission      = "admission.yaml"
+	fileAuditPolicy    = "audit-policy.yaml"
 	fileAuthentication = "authentication.yaml"
 	fileAuthorization  = "authorization.yaml"
 	fileEgressSelector = "egress-selector.yaml"
@@ -22,6 +24,9 @@ const (
 
 	authorizationWebhookFolder = "authorization-webhook"
 	authorizationKubeconfig    = configMount + "/" + authorizationWebhookFolder + "/kubeconfig"
+	// authorizersFolder and admissionFolder hold kubeconfigs of users, by the name of the authorizer or plugin.
+	authorizersFolder = "authorizers"
+	admissionFolder   = "admission"
 )
 
 // Arguments returns the flags of kube-apiserver, sorted.
@@ -29,11 +34,21 @@ func Arguments(v Values) []string {
 	v = v.withDefaults()
 	flags := map[string]string{}
 	for _, group := range []map[string]string{
-		servingFlags(v), authenticationFlags(v), authorizationFlags(v), etcdFlags(), resourceFlags(v), nodeFlags(v), optionalFlags(v), v.ExtraArgs,
+		servingFlags(v), authenticationFlags(v), authorizationFlags(v), auditFlags(), etcdFlags(), resourceFlags(v), nodeFlags(v), optionalFlags(v),
+		loggingFlags(v), v.ExtraArgs,
 	} {
 		maps.Copy(flags, group)
 	}
-	return component.SortedFlags(flags)
+	return append(component.SortedFlags(flags), acceptedIssuers(v)...)
+}
+
+// acceptedIssuers repeat the flag of the issuer; the first one signs.
+func acceptedIssuers(v Values) []string {
+	var arguments []string
+	for _, issuer := range v.ServiceAccounts.AcceptedIssuers {
+		arguments = append(arguments, "--service-account-issuer="+issuer)
+	}
+	return arguments
 }
 
 func servingFlags(v Values) map[string]string {
@@ -41,7 +56,7 @@ func servingFlags(v Values) map[string]string {
 		"secure-port":                    strconv.Itoa(int(Port)),
 		"tls-cert-file":                  pkiMount + "/server/tls.crt",
 		"tls-private-key-file":           pkiMount + "/server/tls.key",
-		"tls-min-version":                "VersionTLS12",
+		"tls-min-version":                v.TLSMinVersion,
 		"service-cluster-ip-range":       strings.Join(v.ServiceNetworks, ","),
 		"goaway-chance":                  "0",
 		"max-requests-inflight":          strconv.Itoa(v.MaxRequestsInflight),
@@ -55,13 +70,13 @@ func servingFlags(v Values) map[string]string {
 		"proxy-client-cert-file":     pkiMount + "/front-proxy-client/tls.crt",
 		"proxy-client-key-file":      pkiMount + "/front-proxy-client/tls.key",
 		"allow-privileged":           "true",
-		"event-ttl":                  "1h",
+		"event-ttl":                  v.EventTTL.String(),
 	}
 }
 
 // authorizationFlags: a webhook needs a file.
 func authorizationFlags(v Values) map[string]string {
-	if v.AuthorizationWebhook != nil {
+	if hasAuthorizationFile(v) {
 		return map[string]string{"authorization-config": configMount + "/files/" + fileAuthorization}
 	}
 	return map[string]string{"authorization-mode": authorizationMode(v)}
@@ -74,9 +89,32 @@ func authorizationMode(v Values) string {
 	return "Node,RBAC"
 }
 
-func authenticationFlags(v Values) map[string]string {
+func hasAuthorizationFile(v Values) bool {
+	return v.AuthorizationWebhook != nil || len(v.Authorizers) > 0
+}
+
+// auditFlags write the log of audits beside the process's own, from where the seed's collector of logs takes both.
+func auditFlags() map[string]string {
 	return map[string]string{
-		// Holds the rule that anonymous requests reach the health checks only.
+		"audit-policy-file": configMount + "/files/" + fileAuditPolicy,
+		"audit-log-path":    "-",
+	}
+}
+
+func loggingFlags(v Values) map[string]string {
+	flags := map[string]string{}
+	if v.Verbosity > 0 {
+		flags["v"] = strconv.Itoa(int(v.Verbosity))
+	}
+	if v.HTTPAccessVerbosity > 0 {
+		flags["vmodule"] = "httplog=" + strconv.Itoa(int(v.HTTPAccessVerbosity))
+	}
+	return flags
+}
+
+func authenticationFlags(v Values) map[string]string {
+	flags := map[string]string{
+		// Holds the rule which paths anonymous requests reach.
 		"authentication-config":                   configMount + "/files/" + fileAuthentication,
 		"client-ca-file":                          pkiMount + "/ca-client/bundle.crt",
 		"enable-bootstrap-token-auth":             strconv.FormatBool(!v.IsWorkerless),
@@ -85,12 +123,16 @@ func authenticationFlags(v Values) map[string]string {
 		"requestheader-username-headers":          "X-Remote-User",
 		"requestheader-group-headers":             "X-Remote-Group",
 		"requestheader-extra-headers-prefix":      "X-Remote-Extra-",
-		"service-account-issuer":                  v.ServiceAccountIssuer,
+		"service-account-issuer":                  v.ServiceAccounts.Issuer,
 		"service-account-key-file":                pkiMount + "/service-account-bundle/bundle.pub",
 		"service-account-signing-key-file":        pkiMount + "/service-account/id_rsa",
-		"service-account-extend-token-expiration": "false",
-		"api-audiences":                           "kubernetes,gardener",
+		"service-account-extend-token-expiration": strconv.FormatBool(v.ServiceAccounts.ExtendTokenExpiration),
+		"api-audiences":                           strings.Join(v.APIAudiences, ","),
 	}
+	if longest := v.ServiceAccounts.MaxTokenExpiration; longest > 0 {
+		flags["service-account-max-token-expiration"] = longest.String()
+	}
+	return flags
 }
 
 func etcdFlags() map[string]string {
@@ -114,6 +156,9 @@ func resourceFlags(v Values) map[string]string {
 	}
 	setList(flags, "enable-admission-plugins", enabled)
 	setList(flags, "disable-admission-plugins", v.DisabledAdmissionPlugins)
+	if len(v.AdmissionConfigs) > 0 {
+		flags["admission-control-config-file"] = configMount + "/files/" + fileAdmission
+	}
 	if len(v.FeatureGates) > 0 {
 		flags["feature-gates"] = component.Switches(v.FeatureGates)
 	}
@@ -142,6 +187,20 @@ func optionalFlags(v Values) map[string]string {
 	}
 	if v.VPN != nil {
 		flags["egress-selector-config-file"] = configMount + "/files/" + fileEgressSelector
+	}
+	if v.DefaultWatchCacheSize != nil {
+		flags["default-watch-cache-size"] = strconv.Itoa(int(*v.DefaultWatchCacheSize))
+	}
+	var sizes []string
+	for _, size := range v.WatchCacheSizes {
+		sizes = append(sizes, fmt.Sprintf("%s#%d", size.Resource, size.Size))
+	}
+	setList(flags, "watch-cache-sizes", sizes)
+	if v.NotReadyTolerationSeconds != nil {
+		flags["default-not-ready-toleration-seconds"] = strconv.FormatInt(*v.NotReadyTolerationSeconds, 10)
+	}
+	if v.UnreachableTolerationSeconds != nil {
+		flags["default-unreachable-toleration-seconds"] = strconv.FormatInt(*v.UnreachableTolerationSeconds, 10)
 	}
 	return flags
 }

@@ -2,6 +2,8 @@ package kubeapiserver
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,14 +15,24 @@ import (
 
 // configurationFiles renders the files that are not secret.
 func configurationFiles(v Values) (map[string][]byte, error) {
-	files := map[string]any{fileAuthentication: authentication()}
+	files := map[string]any{fileAuthentication: authentication(v)}
 	if v.VPN != nil {
 		files[fileEgressSelector] = egressSelector(*v.VPN)
 	}
-	if v.AuthorizationWebhook != nil {
-		files[fileAuthorization] = Authorization(*v.AuthorizationWebhook, authorizationKubeconfig, !v.IsWorkerless)
+	if hasAuthorizationFile(v) {
+		files[fileAuthorization] = authorization(v)
 	}
-	data := make(map[string][]byte, len(files))
+	if len(v.AdmissionConfigs) > 0 {
+		config, err := admission(v.AdmissionConfigs)
+		if err != nil {
+			return nil, err
+		}
+		files[fileAdmission] = config
+	}
+	data := map[string][]byte{fileAuditPolicy: v.AuditPolicy}
+	if len(v.AuditPolicy) == 0 {
+		files[fileAuditPolicy] = DefaultAuditPolicy()
+	}
 	for name, content := range files {
 		encoded, err := yaml.Marshal(content)
 		if err != nil {
@@ -31,16 +43,37 @@ func configurationFiles(v Values) (map[string][]byte, error) {
 	return data, nil
 }
 
-// authentication lets anonymous requests reach the health checks, which kubelet sends, and nothing else.
-func authentication() *apiserverv1.AuthenticationConfiguration {
-	config := &apiserverv1.AuthenticationConfiguration{
-		TypeMeta:  metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "AuthenticationConfiguration"},
-		Anonymous: &apiserverv1.AnonymousAuthConfig{Enabled: true},
+// healthChecks are the paths that kubelet asks without credentials.
+var healthChecks = []string{"/livez", "/readyz", "/healthz"}
+
+// authentication is the user's, if there is one. Anonymous requests reach the health checks, whatever the user says, and what the
+// user lets them reach.
+func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
+	config := &apiserverv1.AuthenticationConfiguration{TypeMeta: typeMeta("AuthenticationConfiguration")}
+	if v.Authentication != nil {
+		config = v.Authentication.DeepCopy()
 	}
-	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+	wanted := config.Anonymous
+	config.Anonymous = &apiserverv1.AnonymousAuthConfig{Enabled: true}
+	if v.AllowAnonymous || wanted != nil && wanted.Enabled && len(wanted.Conditions) == 0 {
+		return config
+	}
+	for _, path := range healthChecks {
 		config.Anonymous.Conditions = append(config.Anonymous.Conditions, apiserverv1.AnonymousAuthCondition{Path: path})
 	}
+	if wanted == nil {
+		return config
+	}
+	for _, condition := range wanted.Conditions {
+		if !slices.Contains(config.Anonymous.Conditions, condition) {
+			config.Anonymous.Conditions = append(config.Anonymous.Conditions, condition)
+		}
+	}
 	return config
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
 // Webhook decisions are remembered for as long as it may take to notice a change. Refusals are not: what a client is refused now
@@ -53,25 +86,44 @@ const (
 // Authorization lets RBAC decide, where there are nodes the Node authorizer before it, and asks a webhook about what they do not
 // allow.
 func Authorization(webhook AuthorizationWebhook, kubeconfigFile string, node bool) *apiserverv1.AuthorizationConfiguration {
-	config := &apiserverv1.AuthorizationConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "AuthorizationConfiguration"},
-	}
-	if node {
-		config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: "Node", Name: "node"})
-	}
+	config := baseAuthorization(node)
 	asked := &apiserverv1.WebhookConfiguration{
 		AuthorizedTTL: metav1.Duration{Duration: authorizedTTL}, CacheUnauthorizedRequests: ptr.To(false), Timeout: metav1.Duration{Duration: authorizationTimeout},
 		SubjectAccessReviewVersion: "v1", MatchConditionSubjectAccessReviewVersion: "v1", FailurePolicy: apiserverv1.FailurePolicyNoOpinion,
-		ConnectionInfo: apiserverv1.WebhookConnectionInfo{Type: apiserverv1.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &kubeconfigFile},
+		ConnectionInfo: connection(kubeconfigFile),
 	}
 	for _, expression := range webhook.MatchConditions {
 		asked.MatchConditions = append(asked.MatchConditions, apiserverv1.WebhookMatchCondition{Expression: expression})
 	}
-	config.Authorizers = append(config.Authorizers,
-		apiserverv1.AuthorizerConfiguration{Type: "RBAC", Name: "rbac"},
-		apiserverv1.AuthorizerConfiguration{Type: string(apiserverv1.TypeWebhook), Name: webhook.Name, Webhook: asked},
-	)
+	config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: string(apiserverv1.TypeWebhook), Name: webhook.Name, Webhook: asked})
 	return config
+}
+
+// authorization are the authorizers of every cluster, then our webhook, then those of the user.
+func authorization(v Values) *apiserverv1.AuthorizationConfiguration {
+	config := baseAuthorization(!v.IsWorkerless)
+	if v.AuthorizationWebhook != nil {
+		config = Authorization(*v.AuthorizationWebhook, authorizationKubeconfig, !v.IsWorkerless)
+	}
+	for _, authorizer := range v.Authorizers {
+		authorizer := authorizer.DeepCopy()
+		authorizer.Webhook.ConnectionInfo = connection(path.Join(configMount, authorizersFolder, authorizer.Name))
+		config.Authorizers = append(config.Authorizers, *authorizer)
+	}
+	return config
+}
+
+func baseAuthorization(node bool) *apiserverv1.AuthorizationConfiguration {
+	config := &apiserverv1.AuthorizationConfiguration{TypeMeta: typeMeta("AuthorizationConfiguration")}
+	if node {
+		config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: "Node", Name: "node"})
+	}
+	config.Authorizers = append(config.Authorizers, apiserverv1.AuthorizerConfiguration{Type: "RBAC", Name: "rbac"})
+	return config
+}
+
+func connection(kubeconfigFile string) apiserverv1.WebhookConnectionInfo {
+	return apiserverv1.WebhookConnectionInfo{Type: apiserverv1.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &kubeconfigFile}
 }
 
 // egressSelector sends what goes to the cluster's networks through the VPN, everything else directly.

@@ -179,7 +179,7 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
 			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 5, 2),
 			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 10, 6),
-			Resources:                component.Requests("20m", "200Mi"),
+			Resources:                component.AtLeast(component.Requests("20m", "200Mi"), v.MinAllowed),
 			SecurityContext:          component.HardenedContainer(),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts: []corev1.VolumeMount{

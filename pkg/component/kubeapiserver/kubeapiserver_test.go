@@ -1,11 +1,17 @@
 package kubeapiserver
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -32,10 +38,89 @@ func TestObjects(t *testing.T) {
 	for name, values := range map[string]Values{
 		"shoot":      shootValues(),
 		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
+		"settings":   allSettings(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check[client.Object](t, name, service(namespace, values), deployment(namespace, values.withDefaults(), mounted))
 		})
+	}
+}
+
+// allSettings are values with everything that a user can say.
+func allSettings() Values {
+	values := shootValues()
+	values.ServiceAccounts = ServiceAccountValues{
+		Issuer: "https://issuer.example.com", AcceptedIssuers: []string{"https://old.example.com", "https://older.example.com"},
+		ExtendTokenExpiration: true, MaxTokenExpiration: 720 * time.Hour,
+	}
+	values.APIAudiences = []string{"vault"}
+	values.Encryption = EncryptionValues{Provider: AESGCM, Resources: []string{"secrets", "configmaps"}}
+	values.EnabledAdmissionPlugins, values.DisabledAdmissionPlugins = []string{"PodNodeSelector"}, []string{"LimitRanger"}
+	values.AdmissionConfigs = []AdmissionConfig{
+		{Name: "PodNodeSelector", Config: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"a=b"}}`)},
+		{Name: "ValidatingAdmissionWebhook", Kubeconfig: []byte("kubeconfig of webhooks")},
+		{Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`), Kubeconfig: []byte("kubeconfig of image policy")},
+	}
+	values.Authentication = &apiserverv1.AuthenticationConfiguration{
+		TypeMeta: typeMeta("AuthenticationConfiguration"),
+		JWT: []apiserverv1.JWTAuthenticator{{
+			Issuer:        apiserverv1.Issuer{URL: "https://accounts.example.com", Audiences: []string{"kubernetes"}},
+			ClaimMappings: apiserverv1.ClaimMappings{Username: apiserverv1.PrefixedClaimOrExpression{Claim: "sub", Prefix: ptr.To("oidc:")}},
+		}},
+		Anonymous: &apiserverv1.AnonymousAuthConfig{Enabled: true, Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/livez"}, {Path: "/version"}}},
+	}
+	values.Authorizers = []apiserverv1.AuthorizerConfiguration{{Type: "Webhook", Name: "opa", Webhook: &apiserverv1.WebhookConfiguration{FailurePolicy: "NoOpinion"}}}
+	values.AuthorizerKubeconfigs = map[string][]byte{"opa": []byte("kubeconfig of opa")}
+	values.AuditPolicy = []byte("rules: [{level: None}]")
+	values.EventTTL = 2 * time.Hour
+	values.Verbosity, values.HTTPAccessVerbosity = 4, 3
+	values.WatchCacheSizes = []WatchCacheSize{{Resource: "secrets", Size: 0}, {Resource: "deployments.apps", Size: 50}}
+	values.DefaultWatchCacheSize = ptr.To[int32](100)
+	values.NotReadyTolerationSeconds, values.UnreachableTolerationSeconds = ptr.To[int64](60), ptr.To[int64](0)
+	values.TLSMinVersion = "VersionTLS13"
+	values.MinAllowed = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceCPU: resource.MustParse("1m")}
+	values.FeatureGates, values.RuntimeConfig = map[string]bool{"A": true}, map[string]bool{"api/beta": true}
+	values.MaxRequestsInflight, values.MaxMutatingRequestsInflight = 40, 20
+	return values
+}
+
+func TestConfigurationFiles(t *testing.T) {
+	for name, values := range map[string]Values{"shoot": shootValues(), "settings": allSettings()} {
+		files, err := configurationFiles(values.withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, file := range slices.Sorted(maps.Keys(files)) {
+			fmt.Fprintf(&all, "# %s\n%s---\n", file, files[file])
+		}
+		golden.CheckText(t, "files-"+name, all.String())
+	}
+}
+
+func TestAnonymousRequests(t *testing.T) {
+	configured := func(anonymous *apiserverv1.AnonymousAuthConfig) Values {
+		return Values{Authentication: &apiserverv1.AuthenticationConfiguration{Anonymous: anonymous}}
+	}
+	for name, test := range map[string]struct {
+		values Values
+		want   []string
+	}{
+		"default":                   {Values{}, healthChecks},
+		"configuration without it":  {configured(nil), healthChecks},
+		"turned off":                {configured(&apiserverv1.AnonymousAuthConfig{}), healthChecks},
+		"everything":                {configured(&apiserverv1.AnonymousAuthConfig{Enabled: true}), nil},
+		"everything, the older way": {Values{AllowAnonymous: true}, nil},
+		"one path":                  {configured(&apiserverv1.AnonymousAuthConfig{Enabled: true, Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/version"}}}), append(slices.Clone(healthChecks), "/version")},
+	} {
+		got := authentication(test.values).Anonymous
+		var paths []string
+		for _, condition := range got.Conditions {
+			paths = append(paths, condition.Path)
+		}
+		if !got.Enabled || !slices.Equal(paths, test.want) {
+			t.Errorf("%s: anonymous requests reach %v, want %v", name, paths, test.want)
+		}
 	}
 }
 

@@ -172,10 +172,16 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 	if err != nil {
 		return err
 	}
-	for folder, config := range map[string]secrets.DataConfig{
-		"encryption": {Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded}},
-		"files":      {Name: "kube-apiserver-config", Data: plain},
-	} {
+	configs := map[string]secrets.DataConfig{
+		"encryption":      {Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded}},
+		"files":           {Name: "kube-apiserver-config", Data: plain},
+		authorizersFolder: {Name: "kube-apiserver-authorizer-kubeconfigs", Data: v.AuthorizerKubeconfigs},
+		admissionFolder:   {Name: "kube-apiserver-admission-kubeconfigs", Data: admissionKubeconfigs(v.AdmissionConfigs)},
+	}
+	for folder, config := range configs {
+		if len(config.Data) == 0 {
+			continue
+		}
 		secret, err := manager.Generate(ctx, config)
 		if err != nil {
 			return err

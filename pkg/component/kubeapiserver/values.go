@@ -3,11 +3,15 @@
 package kubeapiserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	"github.com/trellis-garden/trellis/pkg/encryption"
 )
@@ -28,6 +32,8 @@ const (
 	GenericTokenKubeconfigName = "generic-token-kubeconfig"
 	// GenericTokenFile is where pods with a shoot-access Secret find their token.
 	GenericTokenFile = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token"
+	// ownAudience is carried by tokens that resource-manager requests for the seed's processes.
+	ownAudience = "gardener"
 	// ServiceAccountKeyName is the configuration name of the key that signs service account tokens.
 	ServiceAccountKeyName = "service-account-key"
 )
@@ -41,6 +47,8 @@ const (
 	Secretbox = encryption.Secretbox
 	// AESCBC is AES in CBC mode.
 	AESCBC = encryption.AESCBC
+	// AESGCM is AES in GCM mode; its keys have to be rotated.
+	AESGCM = encryption.AESGCM
 )
 
 // Values of a kube-apiserver.
@@ -62,18 +70,31 @@ type Values struct {
 	ExternalHostnames []string
 	// VPN makes connections to nodes, pods and services of the cluster go through vpn-seed-server; nil without workers.
 	VPN *VPNValues
-	// ServiceAccountIssuer is the issuer of service account tokens; default "https://kubernetes.default.svc.cluster.local".
-	ServiceAccountIssuer string
+	// ServiceAccounts say how tokens of service accounts are issued.
+	ServiceAccounts ServiceAccountValues
+	// APIAudiences are the audiences that tokens may carry; default "kubernetes". "gardener" is always one.
+	APIAudiences []string
 	// Encryption at rest is always on.
 	Encryption EncryptionValues
 	// AuthorizationWebhook is asked after RBAC; nil for none.
 	AuthorizationWebhook *AuthorizationWebhook
+	// Authorizers are webhooks of users, asked at last, with their kubeconfigs by name.
+	Authorizers           []apiserverv1.AuthorizerConfiguration
+	AuthorizerKubeconfigs map[string][]byte
+	// Authentication are further ways for clients to prove who they are; nil for none.
+	Authentication *apiserverv1.AuthenticationConfiguration
+	// AllowAnonymous lets requests without credentials reach every path, as system:anonymous.
+	AllowAnonymous bool
+	// AuditPolicy says what is written to the standard output; empty for DefaultAuditPolicy.
+	AuditPolicy []byte
 	// AggregatorRouting sends requests for aggregated APIs to endpoints of their Services rather than to the Services'
 	// addresses. Right for shoots; wrong for the virtual garden, whose Services are external names.
 	AggregatorRouting bool
 	// EnabledAdmissionPlugins and DisabledAdmissionPlugins change the default set.
 	EnabledAdmissionPlugins  []string
 	DisabledAdmissionPlugins []string
+	// AdmissionConfigs are the settings of admission plugins.
+	AdmissionConfigs []AdmissionConfig
 	// IsWorkerless leaves out what only clusters with nodes need.
 	IsWorkerless bool
 	// HostAliases are names that the process shall resolve by itself.
@@ -84,6 +105,20 @@ type Values struct {
 	// MaxRequestsInflight and MaxMutatingRequestsInflight bound concurrency, and with it memory; default 200 and 100.
 	MaxRequestsInflight         int
 	MaxMutatingRequestsInflight int
+	// EventTTL is how long events are kept; default an hour.
+	EventTTL time.Duration
+	// Verbosity of the log, and that of the log of requests; 0 for the process's defaults.
+	Verbosity, HTTPAccessVerbosity int32
+	// WatchCacheSizes of resources, in events; DefaultWatchCacheSize of those that are not listed, nil to leave it to the process.
+	WatchCacheSizes       []WatchCacheSize
+	DefaultWatchCacheSize *int32
+	// NotReadyTolerationSeconds and UnreachableTolerationSeconds are how long pods stay on a node that is not ready or cannot be
+	// reached; nil for the process's default, five minutes.
+	NotReadyTolerationSeconds, UnreachableTolerationSeconds *int64
+	// TLSMinVersion is the lowest version of TLS that is served; default "VersionTLS12".
+	TLSMinVersion string
+	// MinAllowed are the least requests of the container.
+	MinAllowed corev1.ResourceList
 	// ExtraArgs are flags without dashes; they replace flags of the same name.
 	ExtraArgs map[string]string
 }
@@ -93,6 +128,36 @@ type VPNValues struct {
 	// ProxyHost and ProxyPort of the HTTP CONNECT proxy; default "vpn-seed-server" and 9443.
 	ProxyHost string
 	ProxyPort int32
+}
+
+// ServiceAccountValues say how tokens of service accounts are issued.
+type ServiceAccountValues struct {
+	// Issuer of tokens; default "https://kubernetes.default.svc.cluster.local".
+	Issuer string
+	// AcceptedIssuers are others whose tokens are valid if a key of this cluster signed them.
+	AcceptedIssuers []string
+	// ExtendTokenExpiration lets tokens of pods live for a year, for clients that do not read them anew.
+	ExtendTokenExpiration bool
+	// MaxTokenExpiration bounds how long tokens live; 0 for no bound.
+	MaxTokenExpiration time.Duration
+}
+
+// AdmissionConfig are the settings of an admission plugin.
+type AdmissionConfig struct {
+	// Name of the plugin.
+	Name string
+	// Config in JSON; empty for none.
+	Config []byte
+	// Kubeconfig for the plugin's webhook; empty for none.
+	Kubeconfig []byte
+}
+
+// WatchCacheSize is the size of the watch cache of one resource.
+type WatchCacheSize struct {
+	// Resource in the form "secrets" or "deployments.apps".
+	Resource string
+	// Size in events; 0 turns the cache off.
+	Size int32
 }
 
 // AuthorizationWebhook is who is asked about requests that RBAC does not allow. When it cannot be reached, they are refused.
@@ -118,8 +183,14 @@ type EncryptionValues struct {
 }
 
 func (v Values) withDefaults() Values {
-	if v.ServiceAccountIssuer == "" {
-		v.ServiceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
+	v.ServiceAccounts.Issuer = cmp.Or(v.ServiceAccounts.Issuer, "https://kubernetes.default.svc.cluster.local")
+	v.EventTTL = cmp.Or(v.EventTTL, time.Hour)
+	v.TLSMinVersion = cmp.Or(v.TLSMinVersion, "VersionTLS12")
+	if len(v.APIAudiences) == 0 {
+		v.APIAudiences = []string{"kubernetes"}
+	}
+	if !slices.Contains(v.APIAudiences, ownAudience) {
+		v.APIAudiences = append(slices.Clone(v.APIAudiences), ownAudience)
 	}
 	if v.Encryption.Provider == "" {
 		v.Encryption.Provider = Secretbox

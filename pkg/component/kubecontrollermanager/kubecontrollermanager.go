@@ -2,6 +2,7 @@
 package kubecontrollermanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -41,8 +42,9 @@ type Values struct {
 	PodNetworks []string
 	// ServiceNetworks are the CIDRs of services.
 	ServiceNetworks []string
-	// NodeCIDRMaskSize is the size of each node's part of the pod network; default 24.
-	NodeCIDRMaskSize int
+	// NodeCIDRMaskSize is the size of each node's part of the pod network; default 24. NodeCIDRMaskSizeIPv6 is that of pod
+	// networks with IPv6 addresses; default 64.
+	NodeCIDRMaskSize, NodeCIDRMaskSizeIPv6 int
 	// Controllers replaces the default set; nil for the default, which is all of upstream's default controllers,
 	// or without workers those that need no node and run no workload.
 	Controllers []string
@@ -75,9 +77,8 @@ func WorkerlessControllers() []string {
 }
 
 func (v Values) withDefaults() Values {
-	if v.NodeCIDRMaskSize == 0 {
-		v.NodeCIDRMaskSize = 24
-	}
+	v.NodeCIDRMaskSize = cmp.Or(v.NodeCIDRMaskSize, 24)
+	v.NodeCIDRMaskSizeIPv6 = cmp.Or(v.NodeCIDRMaskSizeIPv6, 64)
 	if v.Controllers == nil && v.IsWorkerless {
 		v.Controllers = WorkerlessControllers()
 	}
@@ -239,7 +240,13 @@ func nodeFlags(v Values) map[string]string {
 	}
 	if len(v.PodNetworks) > 0 {
 		flags["cluster-cidr"] = strings.Join(v.PodNetworks, ",")
-		flags["node-cidr-mask-size-ipv4"] = strconv.Itoa(v.NodeCIDRMaskSize)
+	}
+	for _, network := range v.PodNetworks {
+		if strings.Contains(network, ":") {
+			flags["node-cidr-mask-size-ipv6"] = strconv.Itoa(v.NodeCIDRMaskSizeIPv6)
+		} else {
+			flags["node-cidr-mask-size-ipv4"] = strconv.Itoa(v.NodeCIDRMaskSize)
+		}
 	}
 	return flags
 }

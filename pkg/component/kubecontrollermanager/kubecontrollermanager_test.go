@@ -20,6 +20,10 @@ func TestDeployment(t *testing.T) {
 		"shoot": {
 			Image: "kcm:v1", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16"}, ServiceNetworks: []string{"10.4.0.0/16"},
 		},
+		"dual-stack": {
+			Image: "kcm:v1", Replicas: 1, ClusterName: namespace, PodNetworks: []string{"10.3.0.0/16", "fd00::/48"}, NodeCIDRMaskSize: 26, NodeCIDRMaskSizeIPv6: 80,
+			FeatureGates: map[string]bool{"A": true}, ExtraArgs: map[string]string{"node-monitor-grace-period": "1m0s"},
+		},
 		"workerless": {Image: "kcm:v1", Replicas: 2, ClusterName: namespace, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
@@ -23,6 +24,18 @@ const (
 
 	mount          = "/etc/kubernetes/scheduler"
 	kubeconfigFile = mount + "/kubeconfig"
+	configKey      = "config.yaml"
+	configFile     = mount + "/" + configKey
+)
+
+// Profile is how pods are placed.
+type Profile string
+
+const (
+	// Balanced spreads pods evenly over nodes, the default.
+	Balanced Profile = "balanced"
+	// BinPacking fills nodes one after another, so that others become empty and can be removed.
+	BinPacking Profile = "bin-packing"
 )
 
 // Values of a kube-scheduler.
@@ -33,6 +46,8 @@ type Values struct {
 	Image string
 	// Replicas; 0 for a hibernated control plane. With more than one they elect a leader.
 	Replicas int32
+	// Profile defaults to Balanced.
+	Profile Profile
 	// FeatureGates are passed on.
 	FeatureGates map[string]bool
 	// ExtraArgs are flags without dashes; they replace flags of the same name.
@@ -62,7 +77,15 @@ func (d *deployer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return component.Apply(ctx, d.client, deployment(d.namespace, d.values, kubeconfig.Name))
+	rendered, err := yaml.Marshal(configuration(d.values))
+	if err != nil {
+		return err
+	}
+	config, err := d.secrets.Generate(ctx, secrets.DataConfig{Name: Name + "-config", Data: map[string][]byte{configKey: rendered}})
+	if err != nil {
+		return err
+	}
+	return component.Apply(ctx, d.client, deployment(d.namespace, d.values, kubeconfig.Name, config.Name))
 }
 
 // Destroy implements component.Deployer.
@@ -90,14 +113,12 @@ func (d *deployer) WaitCleanup(ctx context.Context) error {
 // Arguments returns the flags of kube-scheduler, sorted.
 func Arguments(v Values) []string {
 	flags := map[string]string{
-		"kubeconfig":                       kubeconfigFile,
+		"config":                           configFile,
 		"authentication-kubeconfig":        kubeconfigFile,
 		"authorization-kubeconfig":         kubeconfigFile,
 		"authorization-always-allow-paths": "/healthz,/livez,/readyz",
 		"secure-port":                      strconv.Itoa(int(port)),
 		"cert-dir":                         "",
-		"profiling":                        "false",
-		"leader-elect":                     strconv.FormatBool(v.Replicas > 1),
 	}
 	if len(v.FeatureGates) > 0 {
 		flags["feature-gates"] = component.Switches(v.FeatureGates)
@@ -106,7 +127,7 @@ func Arguments(v Values) []string {
 	return component.SortedFlags(flags)
 }
 
-func deployment(namespace string, v Values, kubeconfig string) *appsv1.Deployment {
+func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.Deployment {
 	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -119,6 +140,7 @@ func deployment(namespace string, v Values, kubeconfig string) *appsv1.Deploymen
 		Requests:  component.Requests("10m", "60Mi"),
 		Secrets: []component.SecretFiles{
 			{Secret: kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: "kubeconfig"}},
+			{Secret: config, Files: map[string]string{configKey: configKey}},
 		},
 		MountPath: mount,
 		Health:    component.SecureHealthz(port),

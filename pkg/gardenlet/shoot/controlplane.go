@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -124,27 +125,32 @@ func (o *Operation) deployProviderControlPlane(ctx context.Context) error {
 // etcd is the component of one etcd.
 func (o *Operation) etcd(role etcd.Role) component.Component {
 	return etcd.New(o.Seed, o.Plan.Namespace, o.secrets, etcd.Values{
-		Role: role, Image: o.Plan.Images["etcd-steward"], Replicas: 1,
+		Role: role, Image: o.Plan.Images["etcd-steward"], Replicas: 1, MinAllowed: leastOfEtcd(o.Plan.Kubernetes.ETCD, role),
 		MinimumCapacity: o.Plan.Seed.MinimumVolumeSize, TrafficDistribution: o.Plan.Seed.TrafficDistribution,
 	})
 }
 
+// leastOfEtcd are the least requests that the user wants an etcd to have.
+func leastOfEtcd(user *gardencorev1beta1.ETCD, role etcd.Role) corev1.ResourceList {
+	if user == nil {
+		return nil
+	}
+	config := user.Main
+	if role == etcd.Events {
+		config = user.Events
+	}
+	if config == nil || config.Autoscaling == nil {
+		return nil
+	}
+	return config.Autoscaling.MinAllowed
+}
+
 // kubeAPIServerValues are the settings of kube-apiserver.
 func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
-	p := o.Plan
-	values := kubeapiserver.Values{
-		Version: p.KubernetesVersion, Image: p.Images["kube-apiserver"], Replicas: 1,
-		TrafficDistribution: p.Seed.TrafficDistribution,
-		ServiceNetworks:     p.Networks.Services, AdvertiseAddress: p.APIServer.AdvertiseAddress, ExternalHostnames: p.APIServer.Hostnames,
-		ServiceAccountIssuer:    p.APIServer.Issuer,
-		Encryption:              kubeapiserver.EncryptionValues{Provider: p.APIServer.EncryptionProvider, Resources: p.APIServer.EncryptedResources},
-		AggregatorRouting:       true,
-		EnabledAdmissionPlugins: p.APIServer.EnabledPlugins, DisabledAdmissionPlugins: p.APIServer.DisabledPlugins,
-		IsWorkerless: p.Workerless,
-		FeatureGates: p.APIServer.FeatureGates, RuntimeConfig: p.APIServer.RuntimeConfig,
-		MaxRequestsInflight: p.APIServer.MaxNonMutating, MaxMutatingRequestsInflight: p.APIServer.MaxMutating,
-	}
-	if !p.Workerless {
+	values := o.Plan.APIServer.Values
+	values.Version, values.Image, values.Replicas = o.Plan.KubernetesVersion, o.Plan.Images["kube-apiserver"], 1
+	values.ServiceNetworks, values.TrafficDistribution = o.Plan.Networks.Services, o.Plan.Seed.TrafficDistribution
+	if !o.Plan.Workerless {
 		values.VPN = &kubeapiserver.VPNValues{}
 	}
 	return values
@@ -166,7 +172,7 @@ func (o *Operation) kubeControllerManager() component.Component {
 	}
 	if user := o.Plan.Kubernetes.KubeControllerManager; user != nil {
 		values.FeatureGates = user.FeatureGates
-		values.NodeCIDRMaskSize = int(ptr.Deref(user.NodeCIDRMaskSize, 0))
+		values.NodeCIDRMaskSize, values.NodeCIDRMaskSizeIPv6 = int(ptr.Deref(user.NodeCIDRMaskSize, 0)), int(ptr.Deref(user.NodeCIDRMaskSizeIPv6, 0))
 		values.ExtraArgs = controllerManagerArguments(user)
 	}
 	return kubecontrollermanager.New(o.Seed, o.Plan.Namespace, o.secrets, values)
@@ -198,6 +204,7 @@ func (o *Operation) kubeScheduler() component.Component {
 	values := kubescheduler.Values{Version: o.Plan.KubernetesVersion, Image: o.Plan.Images["kube-scheduler"], Replicas: 1}
 	if user := o.Plan.Kubernetes.KubeScheduler; user != nil {
 		values.FeatureGates = user.FeatureGates
+		values.Profile = kubescheduler.Profile(ptr.Deref(user.Profile, gardencorev1beta1.SchedulingProfileBalanced))
 	}
 	return kubescheduler.New(o.Seed, o.Plan.Namespace, o.secrets, values)
 }
@@ -210,7 +217,7 @@ func (o *Operation) deployRoute(ctx context.Context) error {
 // route is the TLSRoute of the API server.
 func (o *Operation) route() *gatewayv1.TLSRoute {
 	var hostnames []gatewayv1.Hostname
-	for _, name := range o.Plan.APIServer.Hostnames {
+	for _, name := range o.Plan.APIServer.ExternalHostnames {
 		hostnames = append(hostnames, gatewayv1.Hostname(name))
 	}
 	return &gatewayv1.TLSRoute{

@@ -73,10 +73,11 @@ func (o *Operation) namespace() *corev1.Namespace {
 	for _, extension := range o.Plan.Extensions {
 		labels[gardencorev1beta1.LabelExtensionPrefix+extension.Type] = "true"
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: o.Plan.Namespace, Labels: labels,
-		Annotations: map[string]string{gardencorev1beta1.AnnotationShootUID: o.Plan.UID},
-	}}
+	annotations := map[string]string{gardencorev1beta1.AnnotationShootUID: o.Plan.UID}
+	if digest := o.Plan.APIServer.Digest; digest != "" {
+		annotations[annotationFiles] = digest
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Plan.Namespace, Labels: labels, Annotations: annotations}}
 }
 
 // deployNetworkPolicies lets pods of the namespace talk to those they need only.

@@ -9,11 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
 )
 
 // Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden, except
@@ -28,11 +30,16 @@ type Inputs struct {
 	Credentials *corev1.ObjectReference
 	// Registrations are the ControllerRegistrations of the garden.
 	Registrations []gardencorev1beta1.ControllerRegistration
+	// Files are what the settings of kube-apiserver refer to.
+	Files apiserverconfig.Files
 	// GardenIdentity is the identity of the garden.
 	GardenIdentity string
 	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.
 	Asleep bool
 }
+
+// apiServerPath is where a Shoot has the settings of kube-apiserver.
+var apiServerPath = field.NewPath("spec", "kubernetes", "kubeAPIServer")
 
 // readInputs reads the inputs of a shoot from the garden.
 func readInputs(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot, seedName, gardenIdentity string) (*Inputs, error) {
@@ -55,7 +62,34 @@ func readInputs(ctx context.Context, garden client.Client, shoot *gardencorev1be
 		return nil, fmt.Errorf("listing ControllerRegistrations: %w", err)
 	}
 	in.Registrations = registrations.Items
+	files, err := readFiles(ctx, garden, shoot)
+	if err != nil {
+		return nil, err
+	}
+	in.Files = *files
 	return in, nil
+}
+
+// readFiles reads the ConfigMaps and Secrets that the settings of kube-apiserver refer to.
+func readFiles(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot) (*apiserverconfig.Files, error) {
+	source := apiserverconfig.Source{
+		ConfigMap: func(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+			object := &corev1.ConfigMap{}
+			return object, garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, object)
+		},
+		Secret: func(ctx context.Context, name string) (*corev1.Secret, error) {
+			object := &corev1.Secret{}
+			return object, garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, object)
+		},
+	}
+	files, missing, err := apiserverconfig.Read(ctx, source, shoot.Spec.Kubernetes.KubeAPIServer, apiServerPath)
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		return nil, &configurationError{missing.ToAggregate()}
+	}
+	return files, nil
 }
 
 // readCloudProfile reads the profile that the shoot names in one of two ways.

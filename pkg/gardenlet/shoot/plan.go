@@ -84,25 +84,6 @@ type Plan struct {
 	Cleanup *cleanup.Plan
 }
 
-// APIServerPlan are the settings of kube-apiserver.
-type APIServerPlan struct {
-	// Hostnames are the names in its certificate and in the seed's gateway.
-	Hostnames []string
-	// Issuer of service account tokens.
-	Issuer string
-	// AdvertiseAddress is empty without workers.
-	AdvertiseAddress string
-	// EncryptionProvider and EncryptedResources of encryption at rest.
-	EncryptionProvider kubeapiserver.EncryptionProvider
-	EncryptedResources []string
-	// FeatureGates and RuntimeConfig are the user's.
-	FeatureGates, RuntimeConfig map[string]bool
-	// EnabledPlugins and DisabledPlugins of admission.
-	EnabledPlugins, DisabledPlugins []string
-	// MaxNonMutating and MaxMutating requests in flight; 0 for the default.
-	MaxNonMutating, MaxMutating int
-}
-
 // NetworksPlan are the networks of the shoot.
 type NetworksPlan struct {
 	// Type and ProviderConfig of the network plugin.
@@ -225,60 +206,6 @@ func (p *Plan) planNetworks(in *Inputs) error {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
 			return fmt.Errorf("spec.networking: %w", err)
 		}
-	}
-	return nil
-}
-
-// planAPIServer decides about kube-apiserver.
-func (p *Plan) planAPIServer(in *Inputs) error {
-	for _, a := range p.Addresses {
-		p.APIServer.Hostnames = append(p.APIServer.Hostnames, strings.TrimPrefix(a.URL, "https://"))
-	}
-	p.APIServer.Issuer = p.Addresses[len(p.Addresses)-1].URL
-	p.APIServer.EncryptionProvider = kubeapiserver.AESCBC
-	if !p.Workerless {
-		p.APIServer.AdvertiseAddress = advertiseAddress
-	}
-	user := in.Shoot.Spec.Kubernetes.KubeAPIServer
-	if user == nil {
-		return nil
-	}
-	if user.ServiceAccountConfig != nil {
-		p.APIServer.Issuer = ptr.Deref(user.ServiceAccountConfig.Issuer, p.APIServer.Issuer)
-	}
-	p.APIServer.FeatureGates, p.APIServer.RuntimeConfig = user.FeatureGates, user.RuntimeConfig
-	if requests := user.Requests; requests != nil {
-		p.APIServer.MaxNonMutating = int(ptr.Deref(requests.MaxNonMutatingInflight, 0))
-		p.APIServer.MaxMutating = int(ptr.Deref(requests.MaxMutatingInflight, 0))
-	}
-	for _, plugin := range user.AdmissionPlugins {
-		if ptr.Deref(plugin.Disabled, false) {
-			p.APIServer.DisabledPlugins = append(p.APIServer.DisabledPlugins, plugin.Name)
-		} else {
-			p.APIServer.EnabledPlugins = append(p.APIServer.EnabledPlugins, plugin.Name)
-		}
-	}
-	return p.planEncryption(user.EncryptionConfig)
-}
-
-// planEncryption decides what is encrypted in etcd, and how.
-func (p *Plan) planEncryption(user *gardencorev1beta1.EncryptionConfig) error {
-	p.APIServer.EncryptedResources = []string{"secrets"}
-	if user == nil {
-		return nil
-	}
-	for _, resource := range user.Resources {
-		if !slices.Contains(p.APIServer.EncryptedResources, resource) {
-			p.APIServer.EncryptedResources = append(p.APIServer.EncryptedResources, resource)
-		}
-	}
-	switch t := ptr.Deref(user.Provider.Type, gardencorev1beta1.EncryptionProviderTypeAESCBC); t {
-	case gardencorev1beta1.EncryptionProviderTypeAESCBC:
-		p.APIServer.EncryptionProvider = kubeapiserver.AESCBC
-	case gardencorev1beta1.EncryptionProviderTypeSecretbox:
-		p.APIServer.EncryptionProvider = kubeapiserver.Secretbox
-	default:
-		return fmt.Errorf("spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type %q is not supported; use aescbc or secretbox", t)
 	}
 	return nil
 }

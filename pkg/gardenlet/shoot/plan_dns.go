@@ -87,5 +87,5 @@ func (p *Plan) Hostname() string {
 	if p.Internal != nil {
 		return p.Internal.Hostname
 	}
-	return p.APIServer.Hostnames[0]
+	return p.APIServer.ExternalHostnames[0]
 }

@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{"workers", func(*Inputs) {}},
 		{"workerless", workerless},
+		{"settings", allSettings},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := inputs()
@@ -64,11 +66,19 @@ func TestPlanRefusesMistakes(t *testing.T) {
 			in.Shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "nothere"}}
 		}, `no ControllerRegistration offers an extension of type "nothere"`},
 		{"image without version", func(in *Inputs) { in.Shoot.Spec.Provider.Workers[0].Machine.Image.Version = nil }, "spec.provider.workers[0]: machine.image"},
-		{"encryption that is not supported", func(in *Inputs) {
+		{"encryption that is not known", func(in *Inputs) {
 			in.Shoot.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{EncryptionConfig: &gardencorev1beta1.EncryptionConfig{
-				Provider: gardencorev1beta1.EncryptionProvider{Type: ptr.To(gardencorev1beta1.EncryptionProviderTypeAESGCM)},
+				Provider: gardencorev1beta1.EncryptionProvider{Type: ptr.To(gardencorev1beta1.EncryptionProviderType("rot13"))},
 			}}
-		}, `type "aesgcm" is not supported`},
+		}, `type "rot13" is not known`},
+		{"audit policy that is none", func(in *Inputs) {
+			allSettings(in)
+			in.Files.AuditPolicy = []byte("rules: []")
+		}, `spec.kubernetes.kubeAPIServer.auditConfig.auditPolicy.configMapRef.name`},
+		{"tokens of the cluster's own issuer", func(in *Inputs) {
+			allSettings(in)
+			in.Files.Authentication = bytes.ReplaceAll(in.Files.Authentication, []byte("accounts.example.com"), []byte("old.example.com"))
+		}, `spec.kubernetes.kubeAPIServer.structuredAuthentication.configMapName`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := inputs()

@@ -45,6 +45,8 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	running map[client.ObjectKey]run
+	// files holds the state of the files of each shoot at its last operation, as a string by its key.
+	files sync.Map
 }
 
 // run is a flow at work.
@@ -68,11 +70,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if shoot.DeletionTimestamp != nil {
 		return r.delete(ctx, shoot)
 	}
-	if isFailed(shoot) {
-		return ctrl.Result{}, nil
-	}
-	if wait := r.untilSync(shoot, time.Now()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
+	wait := r.untilSync(shoot, time.Now())
+	if isFailed(shoot) || wait > 0 {
+		changed, err := r.filesChanged(ctx, shoot)
+		if err != nil || !changed {
+			return ctrl.Result{RequeueAfter: soonest(wait, filesPeriodOf(shoot))}, err
+		}
+		shoot.Status.RetryCycleStartTime = nil
 	}
 	return r.reconcile(ctx, shoot)
 }
@@ -122,6 +126,9 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	if err := r.ensureFinalizer(ctx, shoot); err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.noteFiles(ctx, shoot); err != nil {
+		return ctrl.Result{}, err
+	}
 	ctx, end := r.begin(ctx, shoot)
 	defer end()
 	writer := newStatusWriter(r.Garden, shoot)
@@ -151,7 +158,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	if err := writeCluster(ctx, r.Seed, op.Plan.Namespace, op.Inputs); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.Config.Controllers.Shoot.SyncPeriod.Duration}, nil
+	return ctrl.Result{RequeueAfter: soonest(r.Config.Controllers.Shoot.SyncPeriod.Duration, filesPeriodOf(shoot))}, nil
 }
 
 // operated has the health of the shoot checked.
@@ -306,6 +313,7 @@ func (r *Reconciler) release(ctx context.Context, shoot *gardencorev1beta1.Shoot
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer from Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 	}
+	r.files.Delete(client.ObjectKeyFromObject(shoot))
 	ctrl.LoggerFrom(ctx).Info("Deleted")
 	return nil
 }

@@ -19,7 +19,7 @@ func aShootWithEverything() *Shoot {
 	}}}
 	spec.Resources = []NamedResourceReference{{Name: "webhook", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "webhook"}}}
 	spec.Hibernation = &Hibernation{Enabled: ptr.To(false), Schedules: []HibernationSchedule{{Start: ptr.To("0 20 * * *"), End: ptr.To("0 6 * * mon"), Location: ptr.To("Europe/Berlin")}}}
-	spec.ControlPlane = &ControlPlane{HighAvailability: &HighAvailability{FailureTolerance: FailureTolerance{Type: FailureToleranceTypeNode}}}
+	spec.ControlPlane = &ControlPlane{Zones: []string{"a"}}
 	spec.Monitoring = &Monitoring{Alerting: &Alerting{EmailReceivers: []string{"alice@example.com"}}}
 	spec.Tolerations = []Toleration{{Key: "a"}, {Key: "b", Value: ptr.To("c")}}
 	spec.SystemComponents.CoreDNS.Rewriting = &CoreDNSRewriting{CommonSuffixes: []string{".example.com"}}
@@ -38,7 +38,7 @@ func completeKubernetes(kubernetes *Kubernetes) {
 	api := kubernetes.KubeAPIServer
 	api.FeatureGates = map[string]bool{"AllAlpha": true, "WatchListClient": false}
 	api.RuntimeConfig = map[string]bool{"api/beta": true, "batch/v1": true, "apps/v1/deployments": true}
-	api.AdmissionPlugins = []AdmissionPlugin{{Name: "PodNodeSelector"}, {Name: "ImagePolicyWebhook", KubeconfigSecretName: ptr.To("webhook")}, {Name: "LimitRanger", Disabled: ptr.To(true)}}
+	api.AdmissionPlugins = []AdmissionPlugin{{Name: "PodNodeSelector", Config: config(`{"podNodeSelectorPluginConfig":{}}`)}, {Name: "ImagePolicyWebhook", KubeconfigSecretName: ptr.To("webhook")}, {Name: "LimitRanger", Disabled: ptr.To(true)}}
 	api.APIAudiences = []string{"kubernetes", "vault"}
 	api.ServiceAccountConfig = &ServiceAccountConfig{Issuer: ptr.To("https://issuer.example.com"), AcceptedIssuers: []string{"https://old.example.com"}, MaxTokenExpiration: &metav1.Duration{Duration: 720 * time.Hour}}
 	api.EncryptionConfig.Resources = []string{"configmaps", "customresources.example.com"}

@@ -25,25 +25,6 @@ var (
 	tlsVersions     = []string{"VersionTLS12", "VersionTLS13"}
 )
 
-// admissionPlugins are the admission plugins of kube-apiserver with the minor version of Kubernetes 1 from which on they exist.
-var admissionPlugins = map[string]uint64{
-	"AlwaysAdmit": 0, "AlwaysDeny": 0, "AlwaysPullImages": 0, "CertificateApproval": 0, "CertificateSigning": 0,
-	"CertificateSubjectRestriction": 0, "ClusterTrustBundleAttest": 27, "DefaultIngressClass": 0, "DefaultStorageClass": 0,
-	"DefaultTolerationSeconds": 0, "DenyServiceExternalIPs": 0, "EventRateLimit": 0, "ExtendedResourceToleration": 0, "ImagePolicyWebhook": 0,
-	"JobValidation": 36, "LimitPodHardAntiAffinityTopology": 0, "LimitRanger": 0, "MutatingAdmissionPolicy": 32, "MutatingAdmissionWebhook": 0,
-	"NamespaceAutoProvision": 0, "NamespaceExists": 0, "NamespaceLifecycle": 0, "NodeDeclaredFeatureValidator": 35, "NodeRestriction": 0,
-	"OwnerReferencesPermissionEnforcement": 0, "PersistentVolumeClaimResize": 0, "PodGroupProtection": 36, "PodGroupWorkloadExists": 36,
-	"PodNodeSelector": 0, "PodResizeValidator": 36, "PodSecurity": 22, "PodTolerationRestriction": 0, "PodTopologyLabels": 33, "Priority": 0,
-	"ResourceQuota": 0, "RuntimeClass": 0, "ServiceAccount": 0, "StorageObjectInUseProtection": 0, "TaintNodesByCondition": 0,
-	"ValidatingAdmissionPolicy": 26, "ValidatingAdmissionWebhook": 0,
-}
-
-// requiredAdmissionPlugins keep a cluster secure and working.
-var requiredAdmissionPlugins = sets.New(
-	"CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction", "MutatingAdmissionWebhook", "NamespaceLifecycle",
-	"NodeRestriction", "Priority", "ServiceAccount", "ValidatingAdmissionWebhook",
-)
-
 // requiredAPIs are API versions without which no cluster works.
 var requiredAPIs = sets.New(
 	"api/all", "api/ga", "v1", "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1", "apps/v1",
@@ -100,36 +81,6 @@ func validateStructured(config *KubeAPIServerConfig, path *field.Path) field.Err
 	return errs
 }
 
-func validateAdmissionPlugins(plugins []AdmissionPlugin, version string, path *field.Path) field.ErrorList {
-	name := func(i int) *field.Path { return path.Index(i).Child("name") }
-	errs := validateUnique(plugins, func(p AdmissionPlugin) string { return p.Name }, name)
-	for i, plugin := range plugins {
-		if plugin.Name == "" {
-			errs = append(errs, field.Required(name(i), "name the admission plugin"))
-		} else if problem := admissionPluginProblem(&plugins[i], version); problem != "" {
-			errs = append(errs, field.Invalid(name(i), plugin.Name, problem))
-		}
-	}
-	return errs
-}
-
-func admissionPluginProblem(plugin *AdmissionPlugin, version string) string {
-	minor, ok := minorOf(version)
-	since, known := admissionPlugins[plugin.Name]
-	disabled := deref(plugin.Disabled)
-	switch {
-	case ok && !known && minor >= firstKnownGates && minor <= lastKnownGates:
-		return fmt.Sprintf("is no admission plugin of Kubernetes 1.%d; remove it", minor)
-	case ok && since > minor:
-		return fmt.Sprintf("exists from Kubernetes 1.%d on; remove it or update first", since)
-	case disabled && requiredAdmissionPlugins.Has(plugin.Name):
-		return "cannot be disabled: clusters rely on it"
-	case !disabled && plugin.Name == "AlwaysDeny":
-		return "would refuse every change of the cluster; remove it"
-	}
-	return ""
-}
-
 // validateRuntimeConfig accepts what kube-apiserver's --runtime-config takes, as long as the cluster keeps what it needs.
 func validateRuntimeConfig(config map[string]bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -140,25 +91,6 @@ func validateRuntimeConfig(config map[string]bool, path *field.Path) field.Error
 		case key == "v1" || len(parts) == 2 && parts[0] != "" && parts[1] != "" || len(parts) == 3 && parts[1] != "" && parts[2] != "":
 		default:
 			errs = append(errs, field.Invalid(path.Key(key), config[key], "must be named as a group and version, such as batch/v1, or api/beta"))
-		}
-	}
-	return errs
-}
-
-// validateReferencedKubeconfigs checks that Secrets with kubeconfigs for admission plugins are among the shoot's resources, from which
-// they are copied to the seed.
-func validateReferencedKubeconfigs(spec *ShootSpec, path *field.Path) field.ErrorList {
-	secrets := sets.New[string]()
-	for _, resource := range spec.Resources {
-		if resource.ResourceRef.Kind == "Secret" {
-			secrets.Insert(resource.ResourceRef.Name)
-		}
-	}
-	var errs field.ErrorList
-	for i, plugin := range deref(spec.Kubernetes.KubeAPIServer).AdmissionPlugins {
-		if name := plugin.KubeconfigSecretName; name != nil && !secrets.Has(*name) {
-			at := path.Child("kubernetes", "kubeAPIServer", "admissionPlugins").Index(i).Child("kubeconfigSecretName")
-			errs = append(errs, field.Invalid(at, *name, "must be the name of a Secret in spec.resources"))
 		}
 	}
 	return errs

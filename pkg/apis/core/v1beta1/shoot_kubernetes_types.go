@@ -246,9 +246,9 @@ type ServiceAccountConfig struct {
 
 // WatchCacheSizes holds sizes of watch caches, in events.
 type WatchCacheSizes struct {
-	// Size for resources not listed. Defaults to not respected anymore by kube-apiserver.
+	// Size for resources not listed; 0 turns their watch caches off, other sizes are chosen by the kube-apiserver.
 	//
-	// Deprecated: kube-apiserver ignores it; forbidden from Kubernetes 1.35 on.
+	// Deprecated: forbidden from Kubernetes 1.35 on.
 	// +optional
 	Default *int32 `json:"default,omitempty" protobuf:"bytes,1,opt,name=default"`
 	// Sizes per resource.
@@ -263,7 +263,7 @@ type ResourceWatchCacheSize struct {
 	APIGroup *string `json:"apiGroup,omitempty" protobuf:"bytes,1,opt,name=apiGroup"`
 	// Plural name of the resource.
 	Resource string `json:"resource" protobuf:"bytes,2,opt,name=resource"`
-	// Number of events kept; 0 turns the watch cache off.
+	// Number of events kept; 0 turns the watch cache off, other sizes are chosen by the kube-apiserver.
 	CacheSize int32 `json:"size" protobuf:"bytes,3,opt,name=size"`
 }
 
@@ -282,7 +282,7 @@ type APIServerLogging struct {
 	// Verbosity of the log. Defaults to 2.
 	// +optional
 	Verbosity *int32 `json:"verbosity,omitempty" protobuf:"bytes,1,opt,name=verbosity"`
-	// Verbosity of the log of requests.
+	// Verbosity of the log of requests; from 3 on they are logged.
 	// +optional
 	HTTPAccessVerbosity *int32 `json:"httpAccessVerbosity,omitempty" protobuf:"bytes,2,opt,name=httpAccessVerbosity"`
 }
@@ -347,10 +347,9 @@ type KubeControllerManagerConfig struct {
 	// more addresses; 64 for IPv6.
 	// +optional
 	NodeCIDRMaskSize *int32 `json:"nodeCIDRMaskSize,omitempty" protobuf:"bytes,3,opt,name=nodeCIDRMaskSize"`
-	// How long pods stay on a failed node. Defaults to 2m.
+	// How long pods stay on a failed node. Not offered.
 	//
-	// Deprecated: kube-controller-manager ignores it; use the toleration seconds of kubeAPIServer. Forbidden from
-	// Kubernetes 1.33 on.
+	// Deprecated: kube-controller-manager has no such setting any more; use the toleration seconds of kubeAPIServer.
 	// +optional
 	PodEvictionTimeout *metav1.Duration `json:"podEvictionTimeout,omitempty" protobuf:"bytes,4,opt,name=podEvictionTimeout"`
 	// How long a node may be silent before it is marked unhealthy. Defaults to 40s.
@@ -383,9 +382,9 @@ type HorizontalPodAutoscalerConfig struct {
 // KubeSchedulerConfig configures the kube-scheduler.
 type KubeSchedulerConfig struct {
 	KubernetesConfig `json:",inline" protobuf:"bytes,1,opt,name=kubernetesConfig"`
-	// Most volumes per node.
+	// Most volumes per node. Not offered.
 	//
-	// Deprecated: the volume limits of CSI drivers replace it; forbidden from Kubernetes 1.35 on.
+	// Deprecated: the volume limits of CSI drivers replace it.
 	// +optional
 	KubeMaxPDVols *string `json:"kubeMaxPDVols,omitempty" protobuf:"bytes,2,opt,name=kubeMaxPDVols"`
 	// How pods are placed. Defaults to balanced.

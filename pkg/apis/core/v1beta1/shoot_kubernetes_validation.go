@@ -27,6 +27,7 @@ func validateKubernetes(kubernetes *Kubernetes, path *field.Path) field.ErrorLis
 		at := path.Child("kubeScheduler")
 		errs = append(errs, validateFeatureGates(scheduler.FeatureGates, kubernetes.Version, at.Child("featureGates"))...)
 		errs = append(errs, validateOptionalSupported(scheduler.Profile, schedulingProfiles, at.Child("profile"))...)
+		errs = append(errs, validateNotSet(scheduler.KubeMaxPDVols, at.Child("kubeMaxPDVols"), "not offered: kube-scheduler has no such setting any more; the CSI driver sets the limit")...)
 	}
 	if proxy := kubernetes.KubeProxy; proxy != nil {
 		at := path.Child("kubeProxy")
@@ -77,7 +78,8 @@ func minorsBehind(version, other string) (minors int, comparable bool) {
 func validateKubeControllerManager(config *KubeControllerManagerConfig, version string, path *field.Path) field.ErrorList {
 	errs := validateFeatureGates(config.FeatureGates, version, path.Child("featureGates"))
 	errs = append(errs, validatePositive(config.NodeMonitorGracePeriod, path.Child("nodeMonitorGracePeriod"))...)
-	errs = append(errs, validateDurationNotNegative(config.PodEvictionTimeout, path.Child("podEvictionTimeout"))...)
+	errs = append(errs, validateNotSet(config.PodEvictionTimeout, path.Child("podEvictionTimeout"),
+		"not offered: kube-controller-manager has no such setting any more; use kubeAPIServer.defaultNotReadyTolerationSeconds and defaultUnreachableTolerationSeconds")...)
 	errs = append(errs, validateOptionalBetween(config.NodeCIDRMaskSizeIPv6, 1, 128, path.Child("nodeCIDRMaskSizeIPv6"))...)
 	return append(errs, validateHorizontalPodAutoscaler(config.HorizontalPodAutoscalerConfig, path.Child("horizontalPodAutoscaler"))...)
 }

@@ -15,6 +15,8 @@ func seconds(n int) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
 
+func config(raw string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(raw)} }
+
 func TestValidateKubeAPIServer(t *testing.T) {
 	const path = "spec.kubernetes.kubeAPIServer."
 	api := func(change func(*KubeAPIServerConfig)) func(*Shoot) {
@@ -56,6 +58,16 @@ func TestValidateKubeAPIServer(t *testing.T) {
 			c.StructuredAuthorization.Kubeconfigs = append(c.StructuredAuthorization.Kubeconfigs, c.StructuredAuthorization.Kubeconfigs...)
 		}), path + "structuredAuthorization.kubeconfigs[1].authorizerName", "Duplicate"},
 		{"no audit policy", api(func(c *KubeAPIServerConfig) { c.AuditConfig.AuditPolicy.ConfigMapRef.Name = "" }), path + "auditConfig.auditPolicy.configMapRef.name", "audit policy"},
+		{"configuration of a plugin that has none", api(func(c *KubeAPIServerConfig) {
+			c.AdmissionPlugins[0] = AdmissionPlugin{Name: "NodeRestriction", Config: config(`{}`)}
+		}), path + "admissionPlugins[0].config", "takes no configuration"},
+		{"configuration that is none", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[0].Config = config(`[]`) }), path + "admissionPlugins[0].config", "must be an object"},
+		{"configuration with a file", api(func(c *KubeAPIServerConfig) {
+			c.AdmissionPlugins[1].Config = config(`{"imagePolicy":{"kubeConfigFile":"/x"}}`)
+		}), path + "admissionPlugins[1].config.imagePolicy.kubeConfigFile", "use kubeconfigSecretName"},
+		{"limits without any", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[0] = AdmissionPlugin{Name: "EventRateLimit"} }), path + "admissionPlugins[0].config", "starts only with"},
+		{"webhook of nobody", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[1].KubeconfigSecretName = nil }), path + "admissionPlugins[1].kubeconfigSecretName", "starts only with"},
+		{"kubeconfig of a plugin without webhook", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[0].KubeconfigSecretName = ptr.To("webhook") }), path + "admissionPlugins[0].kubeconfigSecretName", "asks no webhook"},
 		{"old TLS", api(func(c *KubeAPIServerConfig) { c.TLSMinVersion = ptr.To("VersionTLS10") }), path + "tlsMinVersion", `"VersionTLS12"`},
 		{"bounds for disks", api(func(c *KubeAPIServerConfig) {
 			c.Autoscaling = &ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{"storage": resource.MustParse("1Gi")}}
@@ -145,7 +157,11 @@ func TestValidateSettings(t *testing.T) {
 			s.Spec.SystemComponents.CoreDNS.Rewriting.CommonSuffixes = []string{"a.b", "a.c", "a.d", "a.e", "a.f", "a.g"}
 		}, "spec.systemComponents.coreDNS.rewriting.commonSuffixes", "at most 5"},
 		{"zone of the control plane twice", func(s *Shoot) { s.Spec.ControlPlane.Zones = []string{"a", "a"} }, "spec.controlPlane.zones[1]", "Duplicate"},
-		{"unknown failure", func(s *Shoot) { s.Spec.ControlPlane.HighAvailability.FailureTolerance.Type = "region" }, "spec.controlPlane.highAvailability.failureTolerance.type", `"zone"`},
+		{"failure of a node", func(s *Shoot) {
+			s.Spec.ControlPlane.HighAvailability = &HighAvailability{FailureTolerance: FailureTolerance{Type: FailureToleranceTypeNode}}
+		}, "spec.controlPlane.highAvailability", "not offered: the etcd of a control plane has one member"},
+		{"limit of volumes", func(s *Shoot) { s.Spec.Kubernetes.KubeScheduler.KubeMaxPDVols = ptr.To("20") }, "spec.kubernetes.kubeScheduler.kubeMaxPDVols", "CSI driver"},
+		{"eviction of pods", func(s *Shoot) { s.Spec.Kubernetes.KubeControllerManager.PodEvictionTimeout = seconds(60) }, "spec.kubernetes.kubeControllerManager.podEvictionTimeout", "defaultNotReadyTolerationSeconds"},
 		{"long cron expression", func(s *Shoot) {
 			s.Spec.Hibernation.Schedules[0].Start = ptr.To("0 0 * * 1" + string(make([]byte, maxCronLength)))
 		}, "spec.hibernation.schedules[0].start", "Too long"},

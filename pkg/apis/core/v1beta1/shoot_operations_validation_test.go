@@ -152,11 +152,6 @@ func TestValidateShootUpdateInState(t *testing.T) {
 			s.Status.Credentials.Rotation.ETCDEncryptionKey = &ETCDEncryptionKeyRotation{Phase: phase}
 		}
 	}
-	tolerant := func(failure FailureToleranceType) func(*Shoot) {
-		return func(s *Shoot) {
-			s.Spec.ControlPlane = &ControlPlane{HighAvailability: &HighAvailability{FailureTolerance: FailureTolerance{Type: failure}}}
-		}
-	}
 	inZones := func(zones ...string) func(*Shoot) {
 		return func(s *Shoot) { s.Spec.ControlPlane = &ControlPlane{Zones: zones} }
 	}
@@ -184,15 +179,8 @@ func TestValidateShootUpdateInState(t *testing.T) {
 		{"another cipher", func(*Shoot) {}, func(s *Shoot) {
 			s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type = ptr.To(EncryptionProviderTypeSecretbox)
 		}, "spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type", `it was "aescbc"`},
-		{"availability for the first time", func(*Shoot) {}, tolerant(FailureToleranceTypeNode), "", ""},
-		{"other availability", tolerant(FailureToleranceTypeNode), tolerant(FailureToleranceTypeZone), "spec.controlPlane.highAvailability.failureTolerance.type", `it was "node"`},
-		{"availability while asleep", hibernate, tolerant(FailureToleranceTypeNode), "spec.controlPlane.highAvailability", "wake it up first"},
 		{"other zones", inZones("a"), inZones("b"), "spec.controlPlane.zones", "they were [a]"},
 		{"no zones", inZones("a"), inZones(), "", ""},
-		{"three zones with availability", inZones("a"), func(s *Shoot) {
-			tolerant(FailureToleranceTypeZone)(s)
-			s.Spec.ControlPlane.Zones = []string{"a", "b", "c"}
-		}, "", ""},
 		{"update while one is pending", pending, update, "spec.kubernetes.version", "pools (pool) wait for in-place updates"},
 		{"update by force while one is pending", pending, func(s *Shoot) {
 			update(s)

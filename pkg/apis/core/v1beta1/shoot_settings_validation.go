@@ -109,8 +109,7 @@ func validateControlPlane(controlPlane *ControlPlane, path *field.Path) field.Er
 	if controlPlane.HighAvailability == nil {
 		return errs
 	}
-	tolerance := path.Child("highAvailability", "failureTolerance", "type")
-	return append(errs, validateSupported(controlPlane.HighAvailability.FailureTolerance.Type, failureToleranceTypes, tolerance)...)
+	return append(errs, field.Forbidden(path.Child("highAvailability"), "not offered: the etcd of a control plane has one member, so the control plane stops until its node is back or replaced; leave it out"))
 }
 
 func validateSystemComponents(components *SystemComponents, path *field.Path) field.ErrorList {

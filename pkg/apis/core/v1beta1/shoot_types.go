@@ -402,7 +402,7 @@ type NodeLocalDNS struct {
 
 // ControlPlane says how available a control plane is.
 type ControlPlane struct {
-	// Failures to tolerate.
+	// Failures to tolerate. Not offered.
 	// +optional
 	HighAvailability *HighAvailability `json:"highAvailability,omitempty" protobuf:"bytes,1,opt,name=highAvailability"`
 	// Zones of the seed in which the control plane runs.

@@ -14,14 +14,10 @@ import (
 // objects in seeds and infrastructures stay short enough.
 const MaxShootNamesLength = 21
 
-// zonesForFailureTolerance is the number of zones of a control plane that tolerates the failure of one.
-const zonesForFailureTolerance = 3
-
 var (
 	shootPurposes = []ShootPurpose{
 		ShootPurposeEvaluation, ShootPurposeTesting, ShootPurposeDevelopment, ShootPurposeProduction, ShootPurposeInfrastructure,
 	}
-	failureToleranceTypes = []FailureToleranceType{FailureToleranceTypeNode, FailureToleranceTypeZone}
 )
 
 // IsWorkerless tells whether a Shoot has no workers: only its API server is of use.
@@ -96,9 +92,6 @@ func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 func validateShootStateUpdate(shoot, old *Shoot, path *field.Path) field.ErrorList {
 	errs := validateHibernationUpdate(shoot, old, path.Child("hibernation"))
 	errs = append(errs, validateEncryptionUpdate(shoot, old, path.Child("kubernetes", "kubeAPIServer", "encryptionConfig", "resources"))...)
-	if failureTolerance(&shoot.Spec) != failureTolerance(&old.Spec) && sleeps(old) {
-		errs = append(errs, field.Forbidden(path.Child("controlPlane", "highAvailability"), "cannot be changed while the cluster sleeps; wake it up first"))
-	}
 	return append(errs, validatePendingInPlaceUpdates(shoot, old, path)...)
 }
 
@@ -272,13 +265,11 @@ func removedFields(spec *ShootSpec, path *field.Path) []removedField {
 }
 
 func removedKubernetesFields(kubernetes *Kubernetes, path *field.Path) []removedField {
-	apiServer, controllerManager := deref(kubernetes.KubeAPIServer), deref(kubernetes.KubeControllerManager)
+	apiServer := deref(kubernetes.KubeAPIServer)
 	return []removedField{
-		{33, path.Child("kubeControllerManager", "podEvictionTimeout"), controllerManager.PodEvictionTimeout != nil, "use kubeAPIServer.defaultNotReadyTolerationSeconds and defaultUnreachableTolerationSeconds"},
 		{33, path.Child("clusterAutoscaler", "maxEmptyBulkDelete"), deref(kubernetes.ClusterAutoscaler).MaxEmptyBulkDelete != nil, "use maxScaleDownParallelism"},
 		{35, path.Child("kubeAPIServer", "enableAnonymousAuthentication"), apiServer.EnableAnonymousAuthentication != nil, "use structuredAuthentication"},
 		{35, path.Child("kubeAPIServer", "watchCacheSizes", "default"), deref(apiServer.WatchCacheSizes).Default != nil, "kube-apiserver chooses it by itself"},
-		{35, path.Child("kubeScheduler", "kubeMaxPDVols"), deref(kubernetes.KubeScheduler).KubeMaxPDVols != nil, "the CSI driver sets the limit"},
 	}
 }
 
@@ -321,34 +312,11 @@ func validateCredentialsUpdate(spec, old *ShootSpec, path *field.Path) field.Err
 	return nil
 }
 
+// validateControlPlaneUpdate allows to leave the zones to the seed again; volumes cannot move to others.
 func validateControlPlaneUpdate(spec, old *ShootSpec, path *field.Path) field.ErrorList {
-	before, after := failureTolerance(old), failureTolerance(spec)
-	var errs field.ErrorList
-	if before != "" && before != after && old.SeedName != nil {
-		errs = append(errs, field.Invalid(path.Child("highAvailability", "failureTolerance", "type"), string(after), fmt.Sprintf("cannot be changed once the cluster has a seed; it was %q", before)))
-	}
-	if old.SeedName == nil {
-		return errs
-	}
-	toZones := before != FailureToleranceTypeZone && after == FailureToleranceTypeZone
-	return append(errs, validateControlPlaneZonesUpdate(deref(spec.ControlPlane).Zones, deref(old.ControlPlane).Zones, toZones, path.Child("zones"))...)
-}
-
-// validateControlPlaneZonesUpdate allows to leave the zones to the seed again, and to go from one to three of them together with the
-// failure tolerance.
-func validateControlPlaneZonesUpdate(zones, old []string, toZones bool, path *field.Path) field.ErrorList {
-	if len(zones) == 0 || slices.Equal(zones, old) {
+	zones, before := deref(spec.ControlPlane).Zones, deref(old.ControlPlane).Zones
+	if old.SeedName == nil || len(zones) == 0 || slices.Equal(zones, before) {
 		return nil
 	}
-	if toZones && len(old) == 1 && len(zones) == zonesForFailureTolerance && slices.Contains(zones, old[0]) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, zones, fmt.Sprintf("cannot be changed once the cluster has a seed; they were %v", old))}
-}
-
-func failureTolerance(spec *ShootSpec) FailureToleranceType {
-	if spec.ControlPlane == nil || spec.ControlPlane.HighAvailability == nil {
-		return ""
-	}
-	return spec.ControlPlane.HighAvailability.FailureTolerance.Type
+	return field.ErrorList{field.Invalid(path.Child("zones"), zones, fmt.Sprintf("cannot be changed once the cluster has a seed; they were %v", before))}
 }

@@ -1112,7 +1112,7 @@ func schema_pkg_apis_core_v1beta1_APIServerLogging(ref common.ReferenceCallback)
 					},
 					"httpAccessVerbosity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbosity of the log of requests.",
+							Description: "Verbosity of the log of requests; from 3 on they are logged.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2825,7 +2825,7 @@ func schema_pkg_apis_core_v1beta1_ControlPlane(ref common.ReferenceCallback) com
 				Properties: map[string]spec.Schema{
 					"highAvailability": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Failures to tolerate.",
+							Description: "Failures to tolerate. Not offered.",
 							Ref:         ref(v1beta1.HighAvailability{}.OpenAPIModelName()),
 						},
 					},
@@ -5100,7 +5100,7 @@ func schema_pkg_apis_core_v1beta1_KubeControllerManagerConfig(ref common.Referen
 					},
 					"podEvictionTimeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How long pods stay on a failed node. Defaults to 2m.\n\nDeprecated: kube-controller-manager ignores it; use the toleration seconds of kubeAPIServer. Forbidden from Kubernetes 1.33 on.",
+							Description: "How long pods stay on a failed node. Not offered.\n\nDeprecated: kube-controller-manager has no such setting any more; use the toleration seconds of kubeAPIServer.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -5193,7 +5193,7 @@ func schema_pkg_apis_core_v1beta1_KubeSchedulerConfig(ref common.ReferenceCallba
 					},
 					"kubeMaxPDVols": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Most volumes per node.\n\nDeprecated: the volume limits of CSI drivers replace it; forbidden from Kubernetes 1.35 on.",
+							Description: "Most volumes per node. Not offered.\n\nDeprecated: the volume limits of CSI drivers replace it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8043,7 +8043,7 @@ func schema_pkg_apis_core_v1beta1_ResourceWatchCacheSize(ref common.ReferenceCal
 					},
 					"size": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of events kept; 0 turns the watch cache off.",
+							Description: "Number of events kept; 0 turns the watch cache off, other sizes are chosen by the kube-apiserver.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -10836,7 +10836,7 @@ func schema_pkg_apis_core_v1beta1_WatchCacheSizes(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"default": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Size for resources not listed. Defaults to not respected anymore by kube-apiserver.\n\nDeprecated: kube-apiserver ignores it; forbidden from Kubernetes 1.35 on.",
+							Description: "Size for resources not listed; 0 turns their watch caches off, other sizes are chosen by the kube-apiserver.\n\nDeprecated: forbidden from Kubernetes 1.35 on.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

@@ -1,0 +1,91 @@
+package apiserverconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// Config is what the files say, in the form in which kube-apiserver takes it.
+type Config struct {
+	// AuditPolicy in YAML or JSON; empty for the default one.
+	AuditPolicy []byte
+	// Authentication is nil if the user has none.
+	Authentication *apiserverv1.AuthenticationConfiguration
+	// Authorizers are webhooks, without the place of their kubeconfigs.
+	Authorizers []apiserverv1.AuthorizerConfiguration
+	// AuthorizerKubeconfigs by the name of the authorizer, PluginKubeconfigs by that of the admission plugin.
+	AuthorizerKubeconfigs, PluginKubeconfigs map[string][]byte
+	// Digest identifies the contents of the files; empty if there are none.
+	Digest string
+}
+
+// Load reads and checks the files of a configuration. Issuers are those of the cluster's own tokens, which nobody else may
+// issue. What is wrong with the files is told by field; the error is one of the source.
+func Load(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIServerConfig, issuers []string, path *field.Path) (*Config, field.ErrorList, error) {
+	files, errs, err := Read(ctx, source, config, path)
+	if err != nil || len(errs) > 0 {
+		return nil, errs, err
+	}
+	return Parse(files, config, issuers, path)
+}
+
+// Parse checks files that have been read.
+func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, issuers []string, path *field.Path) (*Config, field.ErrorList, error) {
+	digest, err := files.Digest()
+	if err != nil {
+		return nil, nil, err
+	}
+	result := &Config{
+		AuditPolicy: files.AuditPolicy, AuthorizerKubeconfigs: files.AuthorizerKubeconfigs, PluginKubeconfigs: files.PluginKubeconfigs, Digest: digest,
+	}
+	var errs field.ErrorList
+	report := func(at *field.Path, name string, err error) {
+		if err != nil {
+			errs = append(errs, field.Invalid(at, name, err.Error()))
+		}
+	}
+	if name := auditConfigMap(orEmpty(config)); name != "" {
+		report(auditPath(path), name, validateAuditPolicy(files.AuditPolicy))
+	}
+	if authentication := orEmpty(config).StructuredAuthentication; authentication != nil {
+		var err error
+		result.Authentication, err = parseAuthentication(files.Authentication, issuers, config.EnableAnonymousAuthentication != nil)
+		report(authenticationPath(path), authentication.ConfigMapName, err)
+	}
+	if authorization := orEmpty(config).StructuredAuthorization; authorization != nil {
+		var err error
+		result.Authorizers, err = parseAuthorization(files.Authorization, slices.Sorted(maps.Keys(files.AuthorizerKubeconfigs)))
+		report(authorizationPath(path), authorization.ConfigMapName, err)
+		for i, kubeconfig := range authorization.Kubeconfigs {
+			report(authorizerPath(path, i), kubeconfig.SecretName, validateKubeconfig(files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName]))
+		}
+	}
+	for i, plugin := range orEmpty(config).AdmissionPlugins {
+		if plugin.KubeconfigSecretName != nil {
+			report(pluginPath(path, i), *plugin.KubeconfigSecretName, validateKubeconfig(files.PluginKubeconfigs[plugin.Name]))
+		}
+	}
+	return result, errs, nil
+}
+
+func orEmpty(config *gardencorev1beta1.KubeAPIServerConfig) *gardencorev1beta1.KubeAPIServerConfig {
+	if config == nil {
+		return &gardencorev1beta1.KubeAPIServerConfig{}
+	}
+	return config
+}
+
+// inKey says which key of an object is wrong.
+func inKey(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("key %q: %w", key, err)
+}
