@@ -7,6 +7,7 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -62,5 +63,18 @@ func TestHibernate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestReleaseSecrets(t *testing.T) {
+	scheme := runtime.NewScheme()
+	_ = corev1.AddToScheme(scheme)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cloudprovider", Finalizers: []string{"machine.sapcloud.io/machine-controller", "mine"}}}
+	a := &actuator{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret).Build()}
+	if err := a.releaseSecrets(t.Context(), "ns"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil || len(secret.Finalizers) != 1 || secret.Finalizers[0] != "mine" {
+		t.Errorf("finalizers are %v, %v", secret.Finalizers, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -183,6 +184,31 @@ func (a *actuator) forceDeletion(ctx context.Context, machine *machinev1alpha1.M
 	setLabel(machine, labelForceDeletion, "True")
 	if err := client.IgnoreNotFound(a.client.Patch(ctx, machine, before)); err != nil {
 		return fmt.Errorf("Machine %s: %w", client.ObjectKeyFromObject(machine), err)
+	}
+	return nil
+}
+
+// managerFinalizers are what machine-controller-manager sets at Secrets that classes use.
+var managerFinalizers = []string{"machine.sapcloud.io/machine-controller-manager", "machine.sapcloud.io/machine-controller"}
+
+// releaseSecrets removes the finalizers of machine-controller-manager from Secrets: it does so some time after the last class
+// that uses them is gone, and may have ended before that.
+func (a *actuator) releaseSecrets(ctx context.Context, namespace string) error {
+	secrets := &corev1.SecretList{}
+	if err := a.client.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list Secrets: %w", err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		before := client.MergeFrom(secret.DeepCopy())
+		left := slices.DeleteFunc(slices.Clone(secret.Finalizers), func(f string) bool { return slices.Contains(managerFinalizers, f) })
+		if len(left) == len(secret.Finalizers) {
+			continue
+		}
+		secret.Finalizers = left
+		if err := client.IgnoreNotFound(a.client.Patch(ctx, secret, before)); err != nil {
+			return fmt.Errorf("release Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		}
 	}
 	return nil
 }

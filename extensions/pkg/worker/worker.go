@@ -300,7 +300,10 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, worker *extensio
 			return err
 		}
 	}
-	return a.destroyManager(ctx, worker.Namespace)
+	if err := a.destroyManager(ctx, worker.Namespace); err != nil {
+		return err
+	}
+	return a.releaseSecrets(ctx, worker.Namespace)
 }
 
 // ForceDelete implements extension.ForceDeleter: the objects go, whatever becomes of the machines.
