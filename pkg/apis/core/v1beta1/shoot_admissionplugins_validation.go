@@ -96,18 +96,29 @@ func validatePluginConfig(raw []byte, kubeconfigField []string, path *field.Path
 }
 
 func admissionPluginProblem(plugin *AdmissionPlugin, version string) string {
-	minor, ok := minorOf(version)
-	since, known := admissionPlugins[plugin.Name]
+	if minor, ok := minorOf(version); ok {
+		if problem := unknownPluginProblem(plugin.Name, minor); problem != "" {
+			return problem
+		}
+	}
 	disabled := deref(plugin.Disabled)
 	switch {
-	case ok && !known && minor >= firstKnownGates && minor <= lastKnownGates:
-		return fmt.Sprintf("is no admission plugin of Kubernetes 1.%d; remove it", minor)
-	case ok && since > minor:
-		return fmt.Sprintf("exists from Kubernetes 1.%d on; remove it or update first", since)
 	case disabled && requiredAdmissionPlugins.Has(plugin.Name):
 		return "cannot be disabled: clusters rely on it"
 	case !disabled && plugin.Name == "AlwaysDeny":
 		return "would refuse every change of the cluster; remove it"
+	}
+	return ""
+}
+
+// unknownPluginProblem tells why Kubernetes of the version has no such plugin.
+func unknownPluginProblem(name string, minor uint64) string {
+	since, known := admissionPlugins[name]
+	switch {
+	case !known && minor >= firstKnownGates && minor <= lastKnownGates:
+		return fmt.Sprintf("is no admission plugin of Kubernetes 1.%d; remove it", minor)
+	case since > minor:
+		return fmt.Sprintf("exists from Kubernetes 1.%d on; remove it or update first", since)
 	}
 	return ""
 }

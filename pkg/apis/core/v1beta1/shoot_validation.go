@@ -232,6 +232,8 @@ type removedField struct {
 	path        *field.Path
 	set         bool
 	replacement string
+	// drop empties the field, or moves it to its replacement; nil when only the owner can.
+	drop func()
 }
 
 // validateRemovedFields refuses deprecated fields from the version of Kubernetes on with which they went away.
@@ -251,14 +253,15 @@ func validateRemovedFields(spec *ShootSpec, path *field.Path) field.ErrorList {
 
 func removedFields(spec *ShootSpec, path *field.Path) []removedField {
 	removed := []removedField{
-		{34, path.Child("secretBindingName"), spec.SecretBindingName != nil, "use credentialsBindingName"},
-		{34, path.Child("cloudProfileName"), spec.CloudProfileName != nil, "use cloudProfile"},
-		{35, path.Child("addons"), spec.Addons != nil, "install what you need with a tool of your choice"},
+		{34, path.Child("secretBindingName"), spec.SecretBindingName != nil, "use credentialsBindingName", nil},
+		{34, path.Child("cloudProfileName"), spec.CloudProfileName != nil, "use cloudProfile", func() { adoptCloudProfile(spec) }},
+		{35, path.Child("addons"), spec.Addons != nil, "install what you need with a tool of your choice", func() { spec.Addons = nil }},
 	}
 	if spec.DNS != nil {
-		for i, provider := range spec.DNS.Providers {
+		for i := range spec.DNS.Providers {
+			provider := &spec.DNS.Providers[i]
 			at := path.Child("dns", "providers").Index(i).Child("secretName")
-			removed = append(removed, removedField{35, at, provider.SecretName != nil, "use credentialsRef"})
+			removed = append(removed, removedField{35, at, provider.SecretName != nil, "use credentialsRef", provider.adoptSecret})
 		}
 	}
 	return removed
@@ -267,9 +270,18 @@ func removedFields(spec *ShootSpec, path *field.Path) []removedField {
 func removedKubernetesFields(kubernetes *Kubernetes, path *field.Path) []removedField {
 	apiServer := deref(kubernetes.KubeAPIServer)
 	return []removedField{
-		{33, path.Child("clusterAutoscaler", "maxEmptyBulkDelete"), deref(kubernetes.ClusterAutoscaler).MaxEmptyBulkDelete != nil, "use maxScaleDownParallelism"},
-		{35, path.Child("kubeAPIServer", "enableAnonymousAuthentication"), apiServer.EnableAnonymousAuthentication != nil, "use structuredAuthentication"},
-		{35, path.Child("kubeAPIServer", "watchCacheSizes", "default"), deref(apiServer.WatchCacheSizes).Default != nil, "kube-apiserver chooses it by itself"},
+		{
+			33, path.Child("clusterAutoscaler", "maxEmptyBulkDelete"), deref(kubernetes.ClusterAutoscaler).MaxEmptyBulkDelete != nil,
+			"use maxScaleDownParallelism", func() { adoptParallelism(kubernetes.ClusterAutoscaler) },
+		},
+		{
+			35, path.Child("kubeAPIServer", "enableAnonymousAuthentication"), apiServer.EnableAnonymousAuthentication != nil,
+			"use structuredAuthentication", func() { kubernetes.KubeAPIServer.EnableAnonymousAuthentication = nil },
+		},
+		{
+			35, path.Child("kubeAPIServer", "watchCacheSizes", "default"), deref(apiServer.WatchCacheSizes).Default != nil,
+			"kube-apiserver chooses it by itself", func() { kubernetes.KubeAPIServer.WatchCacheSizes.Default = nil },
+		},
 	}
 }
 

@@ -84,6 +84,20 @@ func TestKubernetesUpdate(t *testing.T) {
 	}
 }
 
+func TestForcedUpdatesDropWhatTheNewVersionForbids(t *testing.T) {
+	shoot := newShoot()
+	shoot.Spec.Kubernetes.Version = "1.34.4"
+	shoot.Spec.Addons = &corev1beta1.Addons{}
+	profile := &corev1beta1.CloudProfileSpec{Kubernetes: corev1beta1.KubernetesSettings{Versions: versions("1.34.4-expired 1.35.4")}}
+	changes, failures := Update(shoot, profile, now)
+	if len(failures) > 0 || shoot.Spec.Kubernetes.Version != "1.35.4" || shoot.Spec.Addons != nil {
+		t.Errorf("version %s, addons %v, failures %v", shoot.Spec.Kubernetes.Version, shoot.Spec.Addons, failures)
+	}
+	if description := outcome(changes, failures, now).Description; !strings.Contains(description, "from 1.34.4 to 1.35.4: version expired; spec.addons dropped") {
+		t.Errorf("description = %q", description)
+	}
+}
+
 func TestMachineImageUpdate(t *testing.T) {
 	patch, minor, major := corev1beta1.UpdateStrategyPatch, corev1beta1.UpdateStrategyMinor, corev1beta1.UpdateStrategyMajor
 	const offered = "12.1.0 12.1.2 12.3.0 12.3.4 13.0.0 13.0.1-preview"

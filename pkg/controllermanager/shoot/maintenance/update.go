@@ -18,13 +18,17 @@ const (
 )
 
 // Update brings the versions of a shoot to what the cloud profile offers and the shoot allows. It returns what it changed, for
-// humans, and what should have been updated but cannot be.
+// humans, and what should have been updated but cannot be. What a new version does not have any more is dropped, as forced
+// updates must not wait for anybody.
 func Update(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec, now time.Time) (changes, failures []string) {
 	u := &updater{shoot: shoot, profile: profile, now: now, auto: automatic(shoot)}
 	u.kubernetes()
 	for i := range shoot.Spec.Provider.Workers {
 		u.workerKubernetes(&shoot.Spec.Provider.Workers[i])
 		u.machineImage(&shoot.Spec.Provider.Workers[i])
+	}
+	if len(u.changes) > 0 {
+		u.changes = append(u.changes, corev1beta1.AdaptToKubernetesVersion(&shoot.Spec)...)
 	}
 	return u.changes, u.failures
 }
