@@ -90,7 +90,7 @@ func (s *Session) ListShoots(ctx context.Context, out io.Writer, now time.Time) 
 			project = shoot.Namespace
 		}
 		t.row(shoot.Name, project, deref(shoot.Spec.SeedName), shoot.Spec.Provider.Type, shoot.Spec.Kubernetes.Version,
-			nodeRange(shoot), lastOperation(shoot.Status.LastOperation), shoot.Labels["shoot.gardener.cloud/status"], age(shoot.CreationTimestamp, now))
+			nodes(shoot), lastOperation(shoot.Status.LastOperation), shoot.Labels["shoot.gardener.cloud/status"], age(shoot.CreationTimestamp, now))
 	}
 	return t.Flush()
 }
@@ -105,6 +105,14 @@ func (s *Session) projectsByNamespace(ctx context.Context) (map[string]string, e
 		names[deref(project.Spec.Namespace)] = project.Name
 	}
 	return names, nil
+}
+
+// nodes is how many machines a shoot has, or why it has none now.
+func nodes(shoot *corev1beta1.Shoot) string {
+	if state := wakefulness(shoot); state != "awake" {
+		return state
+	}
+	return nodeRange(shoot)
 }
 
 // nodeRange is "2" or "1-3": the fewest and most machines of all pools; "fleet" and the like have none.
@@ -193,7 +201,7 @@ func (s *Session) Show(ctx context.Context, out io.Writer, now time.Time) error 
 	if err := seed.List(ctx, pods, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
 		return fmt.Errorf("listing pods of %s in seed %s: %w", shoot.Status.TechnicalID, deref(shoot.Spec.SeedName), err)
 	}
-	fmt.Fprintf(out, "Shoot %s/%s: %s on seed %s, namespace %s\n\n", shoot.Namespace, shoot.Name, lastOperation(shoot.Status.LastOperation), deref(shoot.Spec.SeedName), shoot.Status.TechnicalID)
+	fmt.Fprintf(out, "Shoot %s/%s: %s, %s on seed %s, namespace %s\n\n", shoot.Namespace, shoot.Name, wakefulness(shoot), lastOperation(shoot.Status.LastOperation), deref(shoot.Spec.SeedName), shoot.Status.TechnicalID)
 	t := newTable(out, "POD", "READY", "STATUS", "RESTARTS", "AGE")
 	for i := range pods.Items {
 		pod := &pods.Items[i]
