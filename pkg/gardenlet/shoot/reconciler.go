@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -81,9 +82,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.reconcile(ctx, shoot)
 }
 
-// untilSync says how long a settled Shoot may be left alone.
+// untilSync says how long a settled Shoot may be left alone: until the next period has passed, or there is another gardenlet. If
+// changes of its specification are confined to its maintenance window, so is this, as it would roll them out.
 func (r *Reconciler) untilSync(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
-	if !settled(shoot) || shoot.Status.Gardener.Version != r.Identity.Version {
+	if !settled(shoot) {
+		return 0
+	}
+	if wait := untilWindow(shoot, now); wait > 0 {
+		return wait
+	}
+	if shoot.Status.Gardener.Version != r.Identity.Version {
 		return 0
 	}
 	period := r.Config.Controllers.Shoot.SyncPeriod.Duration
@@ -91,6 +99,15 @@ func (r *Reconciler) untilSync(shoot *gardencorev1beta1.Shoot, now time.Time) ti
 		period = own
 	}
 	return max(0, period-now.Sub(shoot.Status.LastOperation.LastUpdateTime.Time))
+}
+
+// untilWindow says how long it is until changes of the specification may be rolled out.
+func untilWindow(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
+	maintenance := shoot.Spec.Maintenance
+	if maintenance == nil || maintenance.TimeWindow == nil || !ptr.Deref(maintenance.ConfineSpecUpdateRollout, false) {
+		return 0
+	}
+	return maintenance.TimeWindow.Until(now)
 }
 
 // begin registers a flow, so that Interrupt finds it. The returned function must be called at its end.

@@ -37,6 +37,15 @@ func (w MaintenanceTimeWindow) Contains(t time.Time) bool {
 	return (clockOf(t)-begin+24*time.Hour)%(24*time.Hour) < duration
 }
 
+// Until returns how long it is until the window opens: 0 within it, and for a window that cannot be read.
+func (w MaintenanceTimeWindow) Until(t time.Time) time.Duration {
+	begin, _, err := w.Parse()
+	if err != nil || w.Contains(t) {
+		return 0
+	}
+	return (begin - clockOf(t) + 24*time.Hour) % (24 * time.Hour)
+}
+
 func sinceMidnight(value string) (time.Duration, error) {
 	t, err := time.Parse(maintenanceTimeLayout, value)
 	if err != nil {
