@@ -133,8 +133,13 @@ func (o *Options) newServer() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	publication, err := publish(config, tokens)
+	if err != nil {
+		return nil, err
+	}
 	return newServer(config, client, dependencies, serverSettings{
 		tokens:           tokens,
+		publication:      publication,
 		seeds:            authorizeSeeds(config),
 		reservations:     reservations,
 		clusterIdentity:  o.ClusterIdentity,

@@ -47,6 +47,8 @@ type serverSettings struct {
 	adminExpiration, viewerExpiration time.Duration
 	// tokens issues tokens of workload identities; nil when the server has no key for it.
 	tokens *workloadidentity.Issuer
+	// publication tells verifiers about the issuer; nil without one.
+	publication *workloadidentity.Publication
 }
 
 // newServer builds the storage of all kinds, completes the dependencies of admission with it, and installs the API.
@@ -79,6 +81,11 @@ func newServer(config *genericapiserver.RecommendedConfig, client kubernetes.Int
 	}
 	if err := settings.seeds.start(generic, stores, client); err != nil {
 		return nil, err
+	}
+	if settings.publication != nil {
+		for _, path := range settings.publication.Paths() {
+			generic.Handler.NonGoRestfulMux.Handle(path, settings.publication)
+		}
 	}
 	err = generic.AddPostStartHook("publish-cluster-identity", func(hook genericapiserver.PostStartHookContext) error {
 		go publishIdentity(hook.Context, client, settings.clusterIdentity)

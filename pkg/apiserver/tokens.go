@@ -8,6 +8,9 @@ import (
 	"github.com/spf13/pflag"
 
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"k8s.io/apiserver/pkg/authorization/union"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
 	"github.com/trellis-garden/trellis/pkg/apiserver/workloadidentity"
 )
 
@@ -69,4 +72,17 @@ func (o *tokenOptions) issuer() (*workloadidentity.Issuer, error) {
 		return nil, fmt.Errorf("--%s: %w", workloadidentity.SigningKeyFlag, err)
 	}
 	return workloadidentity.NewIssuer(o.Issuer, key, o.Limits)
+}
+
+// publish lets anybody read what verifiers of tokens have to know. It returns nil without an issuer.
+func publish(config *genericapiserver.RecommendedConfig, issuer *workloadidentity.Issuer) (*workloadidentity.Publication, error) {
+	if issuer == nil {
+		return nil, nil
+	}
+	publication, err := issuer.Publish()
+	if err != nil {
+		return nil, err
+	}
+	config.Authorization.Authorizer = union.New(publication, config.Authorization.Authorizer)
+	return publication, nil
 }

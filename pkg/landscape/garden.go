@@ -42,6 +42,8 @@ const (
 	mastersGroup   = "system:masters"
 	// gardenServer is the garden's API server as pods of the runtime cluster reach it.
 	gardenServer = "https://kube-apiserver.garden.svc"
+	// workloadIdentitySecret holds the key that signs tokens of WorkloadIdentities.
+	workloadIdentitySecret = "garden-apiserver-workload-identity"
 )
 
 func (r *run) image(name string, options ...imagevector.FindOption) (string, error) {
@@ -245,17 +247,28 @@ func (r *run) gardenComponents(c client.Client, manager secrets.Manager, stage e
 	return first, second, nil
 }
 
-// routeGarden lets the gateway lead api.garden.<domain> to the garden's API server.
+// routeGarden lets the gateway lead the garden's host names to its API server, and to what it publishes.
 func (r *run) routeGarden(ctx context.Context, c *cluster) error {
-	route := &unstructured.Unstructured{Object: map[string]any{
+	for _, route := range []*unstructured.Unstructured{
+		routeTo("garden", gardenHost, "kube-apiserver"), routeTo("garden-discovery", discoveryHost, registration.ServiceName),
+	} {
+		if err := c.applyPatiently(ctx, route); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// routeTo leads a host name to a Service of the garden.
+func routeTo(name, host, service string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "TLSRoute",
-		"metadata": map[string]any{"name": "garden", "namespace": gardenNS},
+		"metadata": map[string]any{"name": name, "namespace": gardenNS},
 		"spec": map[string]any{
-			"hostnames": []any{gardenHost},
-			"rules":     []any{map[string]any{"backendRefs": []any{map[string]any{"name": "kube-apiserver", "port": int64(443)}}}},
+			"hostnames": []any{host},
+			"rules":     []any{map[string]any{"backendRefs": []any{map[string]any{"name": service, "port": int64(443)}}}},
 		},
 	}}
-	return c.applyPatiently(ctx, route)
 }
 
 // writeGardenKubeconfig writes the administrator's kubeconfig, which goes through the landscape's loopback address.
@@ -319,6 +332,7 @@ func (r *run) installGardenProcesses(ctx context.Context, c *cluster, manager se
 		}
 		values[key] = map[string]any{"image": image}
 	}
+	values["apiserver"].(map[string]any)["workloadIdentity"] = map[string]any{"issuer": tokenIssuer, "signingKeySecretName": workloadIdentitySecret}
 	values["encryption"] = map[string]any{"checksum": encryptionChecksum}
 	r.Step("chart garden")
 	installed, err := c.helm.Install(ctx, helm.Release{Namespace: gardenNS, Name: "garden", Chart: chart, Values: values})
@@ -360,8 +374,12 @@ func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secret
 	}
 	server, err := manager.Generate(ctx, secrets.CertificateConfig{
 		Name: "garden-apiserver-server", CommonName: "garden-apiserver", CertType: secrets.ServerCert, SigningCA: "ca",
-		DNSNames: []string{registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain},
+		DNSNames: []string{registration.ServiceName, registration.ServerName, registration.ServerName + "." + clusterDomain, discoveryHost},
 	})
+	if err != nil {
+		return nil, "", err
+	}
+	signing, err := manager.Generate(ctx, secrets.KeyConfig{Name: "workload-identity-signing-key"})
 	if err != nil {
 		return nil, "", err
 	}
@@ -374,6 +392,7 @@ func (r *run) gardenSecrets(ctx context.Context, c client.Client, manager secret
 	data := map[string]map[string][]byte{
 		"garden-apiserver-etcd": {"ca.crt": etcdCA.Data[secrets.DataKeyCertificateBundle], "tls.crt": client.Data["tls.crt"], "tls.key": client.Data["tls.key"]},
 		"garden-apiserver-tls":  {"tls.crt": server.Data["tls.crt"], "tls.key": server.Data["tls.key"]},
+		workloadIdentitySecret:  {"key.pem": signing.Data[secrets.DataKeyRSAPrivateKey]},
 	}
 	for name, user := range map[string]string{
 		"garden-apiserver": registration.APIServerUser, "garden-controller-manager": registration.ControllerManagerUser, "garden-scheduler": registration.SchedulerUser,

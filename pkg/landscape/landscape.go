@@ -33,15 +33,18 @@ const (
 	gatewayPort    = 443
 	registryPort   = 5000
 	// domain is the DNS zone of the landscape, served by the local cloud.
-	domain      = "local.trellis.garden"
-	zonePort    = 5353
-	gardenHost  = "api.garden." + domain
-	region      = "local"
-	identity    = "local"
-	seedName    = "local"
-	demoProject = "demo"
-	gardenNS    = "garden"
-	systemNS    = "kube-system"
+	domain     = "local.trellis.garden"
+	zonePort   = 5353
+	gardenHost = "api.garden." + domain
+	// discoveryHost is where infrastructures find the keys that verify tokens of WorkloadIdentities.
+	discoveryHost = "discovery.garden." + domain
+	tokenIssuer   = "https://" + discoveryHost + "/garden/workload-identity/issuer"
+	region        = "local"
+	identity      = "local"
+	seedName      = "local"
+	demoProject   = "demo"
+	gardenNS      = "garden"
+	systemNS      = "kube-system"
 )
 
 // Landscape is one installation of Trellis on this machine.

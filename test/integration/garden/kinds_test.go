@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -424,6 +427,22 @@ func TestNoTokensWithoutKey(t *testing.T) {
 	}
 }
 
+// published returns what garden-apiserver tells those who have no credentials.
+func published(t *testing.T, garden *environment.Environment, path string) string {
+	t.Helper()
+	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := insecure.Get(garden.GardenAPIServerURL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s: %s, %v", path, response.Status, text, err)
+	}
+	return string(text)
+}
+
 func TestTokens(t *testing.T) {
 	ctx := context.Background()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -460,6 +479,12 @@ func TestTokens(t *testing.T) {
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil || len(parts) != 3 || !bytes.Contains(payload, []byte(`"sub":"`+identity.Status.Sub+`"`)) {
 		t.Errorf("token = %s, %v", payload, err)
+	}
+	if keys := published(t, garden, "/jwks"); !strings.Contains(keys, `"kty":"RSA"`) {
+		t.Errorf("the issuer's keys are %s", keys)
+	}
+	if described := published(t, garden, "/.well-known/openid-configuration"); !strings.Contains(described, `"jwks_uri":"https://issuer.example.com/jwks"`) {
+		t.Errorf("the issuer says of itself %s", described)
 	}
 	request = &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](1)}}
 	expectRefusal(t, garden.Client.SubResource("token").Create(ctx, identity, request), "spec.expirationSeconds")
