@@ -85,16 +85,11 @@ func completeBastion(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Sho
 		return field.ErrorList{field.Invalid(path, name, "the shoot has not been assigned to a seed yet: wait until its spec.seedName is set")}
 	case corev1beta1.IsWorkerless(shoot):
 		return field.ErrorList{field.Invalid(path, name, "the shoot has no workers, so there is no machine to reach")}
-	case !allowsSSH(shoot):
+	case !corev1beta1.SSHAccessEnabled(&shoot.Spec):
 		return field.ErrorList{field.Invalid(path, name, "the shoot allows no SSH: set its spec.provider.workersSettings.sshAccess.enabled")}
 	}
 	seed, provider := *shoot.Spec.SeedName, shoot.Spec.Provider.Type
 	bastion.Spec.SeedName, bastion.Spec.ProviderType = &seed, &provider
 	setAnnotation(bastion, corev1beta1.GardenerCreatedBy, creator)
 	return nil
-}
-
-func allowsSSH(shoot *corev1beta1.Shoot) bool {
-	settings := shoot.Spec.Provider.WorkersSettings
-	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }

@@ -129,7 +129,7 @@ func neededTasks(shoot, old *corev1beta1.Shoot) []string {
 		return append([]string{taskInfrastructure}, dns...)
 	case !apiequality.Semantic.DeepEqual(old.Spec.DNS, shoot.Spec.DNS):
 		return dns
-	case !apiequality.Semantic.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig), allowsSSH(old) != allowsSSH(shoot):
+	case !apiequality.Semantic.DeepEqual(old.Spec.Provider.InfrastructureConfig, shoot.Spec.Provider.InfrastructureConfig), corev1beta1.SSHAccessEnabled(&old.Spec) != corev1beta1.SSHAccessEnabled(&shoot.Spec):
 		return []string{taskInfrastructure}
 	}
 	return nil

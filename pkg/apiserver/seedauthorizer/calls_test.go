@@ -71,6 +71,10 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "hands over the signing authority", "create garden/internalsecrets garden-one/", ""},
 		{gardenlet, "changes the signing authority", "patch garden/internalsecrets garden-one/s.ca-client", ""},
 		{gardenlet, "withdraws the signing authority", "delete garden/internalsecrets garden-one/s.ca-client", ""},
+		{gardenlet, "looks for the key to machines", "get core/secrets garden-one/s.ssh-keypair", ""},
+		{gardenlet, "publishes the key to machines", "create core/secrets garden-one/", ""},
+		{gardenlet, "changes the key to machines", "patch core/secrets garden-one/s.ssh-keypair", ""},
+		{gardenlet, "withdraws the old key to machines", "delete core/secrets garden-one/s.ssh-keypair.old", ""},
 		// pkg/gardenlet/bastion.
 		{gardenlet, "lists its bastions", "list operations.gardener.cloud/bastions", "spec.seedName=one"},
 		{gardenlet, "watches its bastions", "watch operations.gardener.cloud/bastions", "spec.seedName=one"},

@@ -16,27 +16,36 @@ const (
 	UnitTrust = "trusted-certificates.service"
 )
 
-// trustScript hands the certificates to the operating system, in the folder that its own program reads, and takes them away
+// trustScript hands the certificates to the operating system, in the folder that its own
+// program reads, and takes them away
 // when there are none any more. Programs read the trusted certificates once, so containerd, which pulls images, is started
 // again; containers go on running.
 const trustScript = `#!/bin/sh
 set -eu
 wanted=` + PathTrustedCertificates + `
-for folder in /etc/pki/ca-trust/source/anchors /etc/pki/trust/anchors /usr/local/share/ca-certificates /etc/ssl/certs; do
-  [ ! -d "$folder" ] || break
-done
-present="$folder/worker-pool.crt"
+if [ -d /etc/pki/ca-trust/source/anchors ]; then
+  present=/etc/pki/ca-trust/source/anchors/worker-pool.crt
+elif [ -d /etc/pki/trust/anchors ]; then
+  present=/etc/pki/trust/anchors/worker-pool.crt
+elif [ -e /etc/ca-certificates.conf ]; then
+  mkdir -p /usr/local/share/ca-certificates
+  present=/usr/local/share/ca-certificates/worker-pool.crt
+else
+  present=/etc/ssl/certs/worker-pool.pem
+fi
+anew=
 if [ -s "$wanted" ]; then
   ! cmp -s "$wanted" "$present" || exit 0
   cp "$wanted" "$present"
 else
   [ -e "$present" ] || exit 0
   rm "$present"
+  [ ! -e /etc/ca-certificates.conf ] || anew=--fresh
 fi
 if command -v update-ca-trust >/dev/null; then
   update-ca-trust
 else
-  update-ca-certificates --fresh || update-ca-certificates
+  update-ca-certificates $anew
 fi
 systemctl try-restart containerd.service
 `

@@ -46,6 +46,7 @@ func (o *Operation) addFoundation(g *flow.Graph) foundation {
 	f.published = g.Add(flow.Task{
 		Name: "Publishing certificate authorities to the garden", Fn: apply(o.publishAuthorities), Dependencies: []flow.TaskID{f.secrets},
 	})
+	o.addSSHKeypair(g, f)
 	return f
 }
 
@@ -119,8 +120,11 @@ func (o *Operation) deployReferences(ctx context.Context) error {
 
 // initializeSecrets makes the certificate authorities and the kubeconfigs, and tells extensions about the latter.
 func (o *Operation) initializeSecrets(ctx context.Context) error {
-	manager, err := secrets.New(ctx, o.Seed, o.Plan.Namespace, secrets.Options{})
+	manager, err := secrets.New(ctx, o.Seed, o.Plan.Namespace, secrets.Options{RotationInitiation: sshKeypairRotation(o.Inputs.Shoot)})
 	if err != nil {
+		return err
+	}
+	if err := o.generateSSHKeypair(ctx, manager); err != nil {
 		return err
 	}
 	if err := component.GenerateCertificateAuthorities(ctx, manager, o.Plan.Workerless); err != nil {
@@ -201,6 +205,7 @@ func (o *Operation) removeFromGarden(ctx context.Context) error {
 	return component.Delete(ctx, o.Garden,
 		&corev1.ConfigMap{ObjectMeta: o.gardenMeta(gardencorev1beta1.ShootProjectConfigMapSuffixCACluster)},
 		&gardencorev1beta1.InternalSecret{ObjectMeta: o.gardenMeta(gardencorev1beta1.ShootProjectSecretSuffixCAClient)},
+		&corev1.Secret{ObjectMeta: o.gardenMeta(sshKeypairName)}, &corev1.Secret{ObjectMeta: o.gardenMeta(oldSSHKeypairName)},
 	)
 }
 

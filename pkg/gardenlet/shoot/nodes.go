@@ -223,12 +223,17 @@ func (o *Operation) oscValues(pool PoolPlan) (operatingsystemconfig.Values, erro
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
+	keys, err := o.authorizedKeys()
+	if err != nil {
+		return operatingsystemconfig.Values{}, err
+	}
 	return operatingsystemconfig.Values{
 		PoolName: pool.Worker.Name, KubernetesVersion: pool.KubernetesVersion, KubeletImage: pool.KubeletImage,
 		APIServerURL: "https://" + o.Plan.Hostname(), CABundle: bundle, KubeletCABundle: kubeletBundle, SecretName: pool.SecretName,
 		ClusterDNS: []string{o.Plan.Networks.DNS}, ClusterDomain: clusterDomain, Kubelet: pool.Kubelet,
 		Labels: pool.Worker.Labels, Taints: pool.Worker.Taints, Sysctls: pool.Worker.Sysctls,
 		SystemComponents: allowsSystemComponents(pool.Worker), TrustedCertificates: pool.TrustedCertificates,
+		AuthorizedKeys: keys,
 	}, nil
 }
 

@@ -72,6 +72,8 @@ type Plan struct {
 	Extensions []ExtensionPlan
 	// Pools of workers.
 	Pools []PoolPlan
+	// SSHAccess says whether users may log in to machines.
+	SSHAccess bool
 	// Seed is what the seed asks of every control plane.
 	Seed SeedPlan
 	// CoreDNS are the settings of the cluster's DNS.
@@ -142,6 +144,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
+	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)
 	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity, fmt.Sprintf("%s-%s-%s", p.Namespace, p.UID, in.GardenIdentity))
 	for _, step := range []func(*Inputs) error{
 		p.planNetworks, p.planDNS, p.planAPIServer, p.planExtensions,
