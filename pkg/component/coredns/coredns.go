@@ -94,6 +94,10 @@ func deployment(v Values, config string) *appsv1.Deployment {
 		ServiceAccountName: Name,
 		PriorityClassName:  component.PriorityClusterCritical,
 		Tolerations:        []corev1.Toleration{{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists}},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: component.SystemLabels(app)},
+		}},
 		// It asks the node's servers itself; its own Service would be a loop.
 		DNSPolicy: corev1.DNSDefault,
 		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{

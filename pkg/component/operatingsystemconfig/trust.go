@@ -16,9 +16,8 @@ const (
 	UnitTrust = "trusted-certificates.service"
 )
 
-// trustScript hands the certificates to the operating system, in the folder that its own
-// program reads, and takes them away
-// when there are none any more. Programs read the trusted certificates once, so containerd, which pulls images, is started
+// trustScript hands the certificates to the operating system, in the folder that its own program reads, and takes them away when
+// there are none any more. Programs read the trusted certificates once, so containerd, which pulls images, is started
 // again; containers go on running.
 const trustScript = `#!/bin/sh
 set -eu

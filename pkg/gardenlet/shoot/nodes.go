@@ -177,6 +177,7 @@ func (o *Operation) kubeProxyObjects(context.Context) ([]client.Object, error) {
 func (o *Operation) coreDNSObjects(context.Context) ([]client.Object, error) {
 	return coredns.Objects(coredns.Values{
 		Image: o.Plan.Images["coredns"], ClusterIP: o.Plan.Networks.DNS, ClusterDomain: clusterDomain, CommonSuffixes: o.Plan.CoreDNS.CommonSuffixes,
+		Replicas: o.Plan.CoreDNS.Replicas,
 	}), nil
 }
 

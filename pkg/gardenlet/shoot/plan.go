@@ -119,6 +119,8 @@ type RecordPlan struct {
 type CoreDNSPlan struct {
 	// CommonSuffixes of names that are looked up as they are.
 	CommonSuffixes []string
+	// Replicas that the cluster needs when it is as large as its pools may become.
+	Replicas int32
 }
 
 // NewPlan decides. Errors are mistakes in the objects of the garden.
@@ -231,18 +233,6 @@ func (p *Plan) planImages(images imagevector.Vector) error {
 			return err
 		}
 		p.Images[name] = image.String()
-	}
-	return nil
-}
-
-// planSystemComponents decides about what runs in kube-system of the shoot.
-func (p *Plan) planSystemComponents(in *Inputs) error {
-	user := in.Shoot.Spec.SystemComponents
-	if user == nil || user.CoreDNS == nil {
-		return nil
-	}
-	if rewriting := user.CoreDNS.Rewriting; rewriting != nil {
-		p.CoreDNS.CommonSuffixes = rewriting.CommonSuffixes
 	}
 	return nil
 }

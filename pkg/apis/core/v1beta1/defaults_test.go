@@ -26,7 +26,7 @@ func TestSetDefaultsShoot(t *testing.T) {
 		"surge":              spec.Provider.Workers[0].MaxSurge.IntVal == 1 && spec.Provider.Workers[0].MaxUnavailable.IntVal == 0,
 		"update strategy":    *spec.Provider.Workers[0].UpdateStrategy == AutoRollingUpdate,
 		"system components":  spec.Provider.Workers[0].SystemComponents.Allow,
-		"CoreDNS":            spec.SystemComponents.CoreDNS.Autoscaling.Mode == CoreDNSAutoscalingModeHorizontal,
+		"CoreDNS":            spec.SystemComponents.CoreDNS.Autoscaling.Mode == CoreDNSAutoscalingModeClusterProportional,
 		"no autoscaler":      spec.Kubernetes.ClusterAutoscaler == nil,
 		"no VPA":             spec.Kubernetes.VerticalPodAutoscaler == nil,
 		"nothing for tests":  len(spec.Tolerations) == 0,

@@ -43,6 +43,7 @@ func TestNotOfferedToShoots(t *testing.T) {
 		}}), "spec.dns.providers[0].credentialsRef.kind", "refer to a Secret"},
 		{"two families", func(s *Shoot) { s.Spec.Networking.IPFamilies = []IPFamily{IPFamilyIPv4, IPFamilyIPv6} }, "spec.networking.ipFamilies", "IPv4"},
 		{"cache on nodes", func(s *Shoot) { s.Spec.SystemComponents.NodeLocalDNS = &NodeLocalDNS{Enabled: true} }, "spec.systemComponents.nodeLocalDNS.enabled", "with Helm"},
+		{"DNS that scales by usage", func(s *Shoot) { s.Spec.SystemComponents.CoreDNS.Autoscaling.Mode = CoreDNSAutoscalingModeHorizontal }, "spec.systemComponents.coreDNS.autoscaling.mode", "use cluster-proportional"},
 		{"no cache on nodes", func(s *Shoot) { s.Spec.SystemComponents.NodeLocalDNS = &NodeLocalDNS{} }, "", ""},
 		{"self-hosted", worker(func(w *Worker) { w.ControlPlane = &WorkerControlPlane{} }), pool + "controlPlane", "run in seeds"},
 		{"in place", worker(func(w *Worker) { w.UpdateStrategy = ptr.To(AutoInPlaceUpdate) }), pool + "updateStrategy", "use AutoRollingUpdate"},

@@ -61,7 +61,7 @@ func setDefaultsWithWorkers(spec *ShootSpec) {
 	setDefault(&manager.NodeMonitorGracePeriod, metav1.Duration{Duration: 40 * time.Second})
 	autoscaling := setBlock(&setBlock(&setBlock(&spec.SystemComponents).CoreDNS).Autoscaling)
 	if autoscaling.Mode == "" {
-		autoscaling.Mode = CoreDNSAutoscalingModeHorizontal
+		autoscaling.Mode = CoreDNSAutoscalingModeClusterProportional // the published default, horizontal, is not offered
 	}
 }
 

@@ -16,6 +16,9 @@ func notOfferedToShoots(spec *ShootSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, refuseIf(slices.Contains(deref(spec.Networking).IPFamilies, IPFamilyIPv6), path.Child("networking", "ipFamilies"),
 		"networks of clusters are IPv4", "leave the field out")...)
 	errs = append(errs, nodeLocalDNSNotOffered(deref(spec.SystemComponents).NodeLocalDNS, path.Child("systemComponents", "nodeLocalDNS"))...)
+	errs = append(errs, refuseIf(deref(deref(deref(spec.SystemComponents).CoreDNS).Autoscaling).Mode == CoreDNSAutoscalingModeHorizontal,
+		path.Child("systemComponents", "coreDNS", "autoscaling", "mode"), "clusters have no metrics to scale CoreDNS by",
+		"use "+string(CoreDNSAutoscalingModeClusterProportional))...)
 	for i := range spec.Provider.Workers {
 		errs = append(errs, workerNotOffered(&spec.Provider.Workers[i], path.Child("provider", "workers").Index(i))...)
 	}

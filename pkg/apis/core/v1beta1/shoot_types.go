@@ -364,7 +364,7 @@ type CoreDNS struct {
 
 // CoreDNSAutoscaling says how CoreDNS scales.
 type CoreDNSAutoscaling struct {
-	// Horizontal or by the size of the cluster. Defaults to horizontal.
+	// By CPU usage, which is not offered, or by the size of the cluster. Defaults to cluster-proportional.
 	Mode CoreDNSAutoscalingMode `json:"mode" protobuf:"bytes,1,opt,name=mode"`
 }
 
@@ -374,7 +374,7 @@ type CoreDNSAutoscalingMode string
 const (
 	// CoreDNSAutoscalingModeHorizontal scales by CPU usage.
 	CoreDNSAutoscalingModeHorizontal CoreDNSAutoscalingMode = "horizontal"
-	// CoreDNSAutoscalingModeClusterProportional scales by the number of nodes and cores.
+	// CoreDNSAutoscalingModeClusterProportional scales by the nodes and cores that the pools may have.
 	CoreDNSAutoscalingModeClusterProportional CoreDNSAutoscalingMode = "cluster-proportional"
 )
 

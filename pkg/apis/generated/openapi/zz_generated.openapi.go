@@ -3524,7 +3524,7 @@ func schema_pkg_apis_core_v1beta1_CoreDNSAutoscaling(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Horizontal or by the size of the cluster. Defaults to horizontal.",
+							Description: "By CPU usage, which is not offered, or by the size of the cluster. Defaults to cluster-proportional.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
