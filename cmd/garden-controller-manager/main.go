@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
 
@@ -26,6 +27,7 @@ func main() {
 // command parses the options.
 func command() *cobra.Command {
 	options := controllermanager.DefaultOptions()
+	quotas := ""
 	logging := textlogger.NewConfig()
 	cmd := &cobra.Command{
 		Use:     "garden-controller-manager",
@@ -52,10 +54,15 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 			if err != nil {
 				return fmt.Errorf("finding the garden's kubeconfig: %w", err)
 			}
+			if options.ProjectQuotas, err = project.LoadQuotas(quotas); err != nil {
+				return err
+			}
 			return controllermanager.Run(ctrl.SetupSignalHandler(), config, options)
 		},
 	}
 	addFlags(cmd.Flags(), &options)
+	cmd.Flags().StringVar(&quotas, "project-quotas", quotas,
+		"YAML file with a list of {projectSelector, config}: the ResourceQuota that the namespaces of the selected projects get")
 	goFlags := flag.NewFlagSet("", flag.ExitOnError)
 	logging.AddFlags(goFlags)
 	cmd.Flags().AddGoFlagSet(goFlags)

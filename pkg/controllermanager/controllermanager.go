@@ -51,6 +51,8 @@ type Options struct {
 	// SeedGracePeriod is how long a gardenlet may be silent before its seed counts as unknown, ShootGracePeriod before its
 	// shoots do.
 	SeedGracePeriod, ShootGracePeriod time.Duration
+	// ProjectQuotas are the ResourceQuotas that projects get in their namespaces.
+	ProjectQuotas []project.QuotaConfiguration
 	// StaleProjects are the periods after which unused projects are deleted.
 	StaleProjects project.StaleOptions
 	// HibernationDeadline is how late a schedule of hibernation is still followed.
@@ -102,7 +104,7 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 		// Secrets and roles are read rarely; caching those of all projects would cost far more memory than it saves.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1beta1.InternalSecret{},
-			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{},
+			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}, &corev1.ResourceQuota{},
 		}}},
 	})
 	if err != nil {
@@ -136,7 +138,7 @@ func parts(options Options) []part {
 // ofGarden looks after what belongs to no seed and no shoot.
 func ofGarden(options Options) []part {
 	return []part{
-		&project.Reconciler{},
+		&project.Reconciler{Quotas: options.ProjectQuotas},
 		&project.StaleReconciler{Options: options.StaleProjects},
 		&project.ActivityReconciler{},
 		&cloudprofile.Reconciler{},

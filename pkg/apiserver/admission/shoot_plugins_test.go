@@ -218,18 +218,6 @@ func TestSeedForShoot(t *testing.T) {
 	}
 }
 
-func TestMoveBetweenSeeds(t *testing.T) {
-	backedUp := func(s *corev1beta1.Seed) { s.Spec.Backup = &corev1beta1.Backup{Provider: "local"} }
-	other := func(s *corev1beta1.Seed) { s.Name = "other" }
-	path := field.NewPath("spec", "seedName")
-	shoot := aShoot(named("member1.demo.shoots.example"))
-	checkErrors(t, validateMove(shoot, aSeed(backedUp), aSeed(other, backedUp), path))
-	checkErrors(t, validateMove(shoot, nil, aSeed(), path), "spec.seedName is gone")
-	checkErrors(t, validateMove(shoot, aSeed(backedUp), aSeed(other), path), `spec.seedName seed "other" has no spec.backup`)
-	checkErrors(t, validateMove(shoot, aSeed(backedUp), aSeed(other, backedUp, func(s *corev1beta1.Seed) { s.Spec.DNS.Internal.Domain = "b.example" }), path), "spec.seedName internal domain")
-	checkErrors(t, validateMove(shoot, aSeed(backedUp), aSeed(other, backedUp, func(s *corev1beta1.Seed) { s.Spec.DNS.Defaults = nil }), path), "spec.seedName default domain shoots.example")
-}
-
 func TestReferencesOfShoot(t *testing.T) {
 	shoot := aShoot(func(s *corev1beta1.Shoot) {
 		s.Spec.ExposureClassName = ptr.To("internet")

@@ -38,7 +38,7 @@ func (s *shootValidator) validateSeed(ctx context.Context, shoot, old *corev1bet
 	if !assigned {
 		return append(validateSelectors(shoot, seed, nil, path), validateZoneTolerance(shoot, seed)...), nil
 	}
-	return s.validateAssignment(ctx, shoot, old, seed, path)
+	return s.validateAssignment(ctx, shoot, seed, path)
 }
 
 // needsMoreOfSeed tells whether a change may make a shoot unfit for its seed.
@@ -46,7 +46,7 @@ func needsMoreOfSeed(shoot, old *corev1beta1.Shoot) bool {
 	return !apiequality.Semantic.DeepEqual(shoot.Spec.SeedSelector, old.Spec.SeedSelector) || toleratesZones(shoot) != toleratesZones(old)
 }
 
-func (s *shootValidator) validateAssignment(ctx context.Context, shoot, old *corev1beta1.Shoot, seed *corev1beta1.Seed, path *field.Path) (field.ErrorList, error) {
+func (s *shootValidator) validateAssignment(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, path *field.Path) (field.ErrorList, error) {
 	profile, err := profileOf(ctx, s.Reader, shoot)
 	if err != nil && !isMissing(err) {
 		return nil, err
@@ -61,14 +61,7 @@ func (s *shootValidator) validateAssignment(ctx context.Context, shoot, old *cor
 			errs = append(errs, field.Invalid(path, seed.Name, fmt.Sprintf("the seed is full: it hosts %d shoots, and its limit (status.allocatable.shoots) is %d", len(shoots), limit.Value())))
 		}
 	}
-	if old == nil || old.Spec.SeedName == nil {
-		return errs, nil
-	}
-	from, err := get[*corev1beta1.Seed](ctx, s.Reader, corev1beta1.Resource("seeds"), "", *old.Spec.SeedName)
-	if err != nil && !isMissing(err) {
-		return nil, err
-	}
-	return append(errs, validateMove(shoot, from, seed, path)...), nil
+	return errs, nil
 }
 
 // validateSeedFor checks that a seed may take the shoot. The cloud profile may be nil.
@@ -168,32 +161,4 @@ func overlap(a, b string) bool {
 	}
 	second, err := netip.ParsePrefix(b)
 	return err == nil && first.Overlaps(second)
-}
-
-// validateMove checks that a control plane can move from one seed (nil if it is gone) to another: through backups, and with
-// the same names.
-func validateMove(shoot *corev1beta1.Shoot, from, to *corev1beta1.Seed, path *field.Path) field.ErrorList {
-	if from == nil {
-		return field.ErrorList{field.Forbidden(path, "the seed that the shoot was on is gone, so nothing is there to move")}
-	}
-	var errs field.ErrorList
-	for _, seed := range []*corev1beta1.Seed{from, to} {
-		if seed.Spec.Backup == nil {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("a control plane moves through its backup, and seed %q has no spec.backup", seed.Name)))
-		}
-	}
-	if internalDomain(from) != internalDomain(to) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("seed %q has internal domain %q and seed %q has %q: the nodes would lose their API server", from.Name, internalDomain(from), to.Name, internalDomain(to))))
-	}
-	if above := defaultDomainAbove(domainOf(shoot), []*corev1beta1.Seed{from}); above != "" && defaultDomainAbove(domainOf(shoot), []*corev1beta1.Seed{to}) != above {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("seed %q does not have the default domain %s, which is in the shoot's name", to.Name, above)))
-	}
-	return errs
-}
-
-func internalDomain(seed *corev1beta1.Seed) string {
-	if seed.Spec.DNS.Internal == nil {
-		return ""
-	}
-	return seed.Spec.DNS.Internal.Domain
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -133,6 +134,9 @@ func (s *shootValidator) validateProfile(ctx context.Context, shoot, old *corev1
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, text := range corev1beta1.ShootExpiryWarnings(shoot, profile, s.now()) {
+		warning.AddWarning(ctx, "", text)
 	}
 	return corev1beta1.ValidateShootAgainstCloudProfile(shoot, old, profile, s.now()), nil
 }

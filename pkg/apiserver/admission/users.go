@@ -27,7 +27,7 @@ func (r *referenceManager) usersByResource() map[schema.GroupResource]usersOf {
 		corev1beta1.Resource("cloudprofiles"):            r.usersOfProfile(corev1beta1.CloudProfileReferenceKindCloudProfile),
 		corev1beta1.Resource("namespacedcloudprofiles"):  r.usersOfProfile(corev1beta1.CloudProfileReferenceKindNamespacedCloudProfile),
 		seedmanagementv1alpha1.Resource("managedseeds"):  r.shootsOfSeed, // the seed has the name of the managed seed
-		corev1beta1.Resource("seeds"):                    all(r.shootsOfSeed, r.entriesWhere("spec.seedName")),
+		corev1beta1.Resource("seeds"):                    all(r.shootsOfSeed, r.entriesWhere("spec.seedName"), r.bucketsOfSeed),
 		corev1beta1.Resource("projects"):                 r.shootsOfProject,
 		corev1beta1.Resource("quotas"):                   r.bindingsWith(bindsQuota),
 		corev1beta1.Resource("secretbindings"):           r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.SecretBindingName }),
@@ -97,6 +97,13 @@ func (r *referenceManager) entriesWhere(fieldName string) usersOf {
 		entries, err := list[*corev1beta1.BackupEntry](ctx, r.Reader, corev1beta1.Resource("backupentries"), "", selector)
 		return names("backupentry", entries), err
 	}
+}
+
+// bucketsOfSeed finds the buckets that a seed looks after for others. Its own, which has the name of its UID, goes with it.
+func (r *referenceManager) bucketsOfSeed(ctx context.Context, seed metav1.Object) ([]string, error) {
+	selector := fields.OneTermEqualSelector("spec.seedName", seed.GetName())
+	buckets, err := list[*corev1beta1.BackupBucket](ctx, r.Reader, corev1beta1.Resource("backupbuckets"), "", selector)
+	return names("backupbucket", slices.DeleteFunc(buckets, func(bucket *corev1beta1.BackupBucket) bool { return bucket.Name == string(seed.GetUID()) })), err
 }
 
 func names[T metav1.Object](kind string, objects []T) []string {

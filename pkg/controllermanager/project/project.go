@@ -35,6 +35,8 @@ const ConditionReconciled corev1beta1.ConditionType = "ProjectReconciled"
 // Reconciler reconciles projects.
 type Reconciler struct {
 	Client client.Client
+	// Quotas are the ResourceQuotas of projects' namespaces.
+	Quotas []QuotaConfiguration
 }
 
 // SetupWithManager registers the controller.
@@ -96,6 +98,9 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 		if err := r.Client.Update(ctx, project); err != nil {
 			return fmt.Errorf("write spec.namespace: %w", err)
 		}
+	}
+	if err := r.ensureQuota(ctx, project, namespace); err != nil {
+		return err
 	}
 	for _, object := range slices.Concat(Access(project), ExtensionAccess(project)) {
 		if err := apply(ctx, r.Client, object); err != nil {

@@ -344,7 +344,8 @@ func seedsWriteTheirOwn(t *testing.T, tenants [2]tenant) {
 	}
 }
 
-// shootMoves gives a shoot to the other seed: the rights go with it, at once, and both have them in between.
+// shootMoves lets another seed report that it has the shoot's control plane, as at the end of a move: the rights follow at once. To
+// ask for a move is refused.
 func shootMoves(t *testing.T, tenants [2]tenant) {
 	ctx := context.Background()
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: tenants[0].namespace, Name: "shoot"}}
@@ -360,22 +361,23 @@ func shootMoves(t *testing.T, tenants [2]tenant) {
 			return nil
 		})
 	}
-	set := func(spec, status string) {
+	report := func(seed string) {
 		t.Helper()
-		if err := env.Client.Status().Patch(ctx, shoot, merge(fmt.Sprintf(`{"status":{"seedName":%q}}`, status))); err != nil {
+		if err := env.Client.Status().Patch(ctx, shoot, merge(fmt.Sprintf(`{"status":{"seedName":%q}}`, seed))); err != nil {
 			t.Fatal(err)
-		}
-		if err := env.Client.SubResource("binding").Patch(ctx, shoot, merge(fmt.Sprintf(`{"spec":{"seedName":%q}}`, spec))); err != nil {
-			t.Fatalf("the garden refuses to move the shoot: %v", err)
 		}
 	}
 	sees(tenants[1], false)
-	set(tenants[1].seed, tenants[0].seed)
+	report(tenants[1].seed)
 	sees(tenants[0], true)
 	sees(tenants[1], true)
-	set(tenants[1].seed, tenants[1].seed)
-	sees(tenants[1], true)
-	sees(tenants[0], false)
+	report(tenants[0].seed)
+	sees(tenants[0], true)
+	sees(tenants[1], false)
+	err := env.Client.SubResource("binding").Patch(ctx, shoot, merge(fmt.Sprintf(`{"spec":{"seedName":%q}}`, tenants[1].seed)))
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "control planes stay on the seed") {
+		t.Errorf("a move: %v, want the reason why it is refused", err)
+	}
 }
 
 // onlyKubeAPIServerAsks: the path of the authorizer is for nobody else.

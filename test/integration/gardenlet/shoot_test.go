@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("hibernation", testHibernation)
 	t.Run("mistakes are told", testMistake)
 	t.Run("a shoot becomes a seed", testManagedSeed)
+	t.Run("an extension leaves", testExtensionLeaves)
 	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
 }
 
@@ -181,6 +183,64 @@ func testFleet(t *testing.T) {
 		return nil
 	})
 	deleted(t, shoot)
+}
+
+// testExtensionLeaves takes away an extension that a shoot uses, against the will of the API: gardenlet tells the user what is missing,
+// and goes on when it is back.
+func testExtensionLeaves(t *testing.T) {
+	registration := func() *gardencorev1beta1.ControllerRegistration {
+		return &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Spec: gardencorev1beta1.ControllerRegistrationSpec{
+			Resources: []gardencorev1beta1.ControllerResource{{Kind: "Extension", Type: "leaving", WorkerlessSupported: ptr.To(true)}},
+		}}
+	}
+	create(t, registration())
+	shoot := example(t, "shoot-fleet")
+	shoot.Name = "leaver"
+	shoot.Annotations = map[string]string{gardencorev1beta1.ShootIgnore: "true"}
+	shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "leaving"}}
+	create(t, shoot)
+	err := c.Delete(context.Background(), registration())
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "leaver") {
+		t.Fatalf("error = %v, want it to name the shoot that uses the extension", err)
+	}
+	offers(t, "leaving", "something else")
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		delete(shoot.Annotations, gardencorev1beta1.ShootIgnore)
+		shoot.Spec.Purpose = ptr.To(gardencorev1beta1.ShootPurposeTesting)
+		return c.Update(context.Background(), shoot)
+	})
+	eventually(t, func() error {
+		if err := get(shoot); err != nil {
+			return err
+		}
+		for _, last := range shoot.Status.LastErrors {
+			if strings.Contains(last.Description, "spec.extensions[0].type") && strings.Contains(last.Description, `"leaving"`) && slices.Contains(last.Codes, gardencorev1beta1.ErrorConfigurationProblem) {
+				return nil
+			}
+		}
+		return fmt.Errorf("last errors are %+v", shoot.Status.LastErrors)
+	})
+	offers(t, "leaving", "leaving")
+	deleted(t, shoot)
+	if err := c.Delete(context.Background(), registration()); err != nil {
+		t.Error(err)
+	}
+}
+
+// offers changes the type of what a registration offers.
+func offers(t *testing.T, name, extensionType string) {
+	t.Helper()
+	eventually(t, func() error {
+		registration := &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := get(registration); err != nil {
+			return err
+		}
+		registration.Spec.Resources[0].Type = extensionType
+		return c.Update(context.Background(), registration)
+	})
 }
 
 // testRestart ends gardenlet while it creates a shoot; the next one goes on. The test's own workloads get ready slowly enough

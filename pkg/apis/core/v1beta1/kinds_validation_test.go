@@ -40,9 +40,12 @@ func TestValidateSeedSettings(t *testing.T) {
 		{"bound of disks", settings(func(s *SeedSettings) {
 			s.VerticalPodAutoscaler.MaxAllowed = corev1.ResourceList{"disk": resource.MustParse("1")}
 		}), "spec.settings.verticalPodAutoscaler.maxAllowed[disk]", `"memory"`},
-		{"known operation", func(s *Seed) { s.Annotations = map[string]string{GardenerOperation: "renew-kubeconfig"} }, "", ""},
-		{"unknown operation", func(s *Seed) { s.Annotations = map[string]string{GardenerOperation: "explode"} }, "metadata.annotations[gardener.cloud/operation]", `"renew-kubeconfig"`},
 	}, aSeed, ValidateSeed)
+	check(t, []change[*Seed]{
+		{"known operation", func(s *Seed) { s.Annotations = map[string]string{GardenerOperation: "reconcile"} }, "", ""},
+		{"idle operation", func(s *Seed) { s.Annotations = map[string]string{GardenerOperation: "renew-kubeconfig"} }, "metadata.annotations[gardener.cloud/operation]", "not offered: gardenlet does not act on renew-kubeconfig"},
+		{"unknown operation", func(s *Seed) { s.Annotations = map[string]string{GardenerOperation: "explode"} }, "metadata.annotations[gardener.cloud/operation]", `"reconcile"`},
+	}, aSeed, ValidateNewSeed)
 
 	busy := func() *Seed {
 		seed := aSeed()

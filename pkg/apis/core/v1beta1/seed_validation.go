@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	"fmt"
+	"slices"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -11,13 +12,13 @@ import (
 
 // ValidateNewSeed checks a Seed that is to be created.
 func ValidateNewSeed(seed *Seed) field.ErrorList {
-	return append(ValidateSeed(seed), notOfferedToSeeds(&seed.Spec, field.NewPath("spec"))...)
+	errs := append(ValidateSeed(seed), validateSeedOperation(seed)...)
+	return append(errs, notOfferedToSeeds(&seed.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateSeed checks a Seed on its own.
 func ValidateSeed(seed *Seed) field.ErrorList {
 	errs := validateMeta(&seed.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)
-	errs = append(errs, validateSeedOperation(seed)...)
 	return append(errs, ValidateSeedSpec(&seed.Spec, field.NewPath("spec"))...)
 }
 
@@ -30,22 +31,33 @@ func ValidateSeedUpdate(seed, old *Seed) field.ErrorList {
 	return append(errs, ValidateSeed(seed)...)
 }
 
-var seedOperations = []string{
-	GardenerOperationReconcile, GardenerOperationRenewKubeconfig, SeedOperationRenewGardenAccessSecrets, SeedOperationRenewWorkloadIdentityTokens,
-}
+var (
+	// seedOperations are the operations that somebody carries out.
+	seedOperations = []string{GardenerOperationReconcile}
+	// idleSeedOperations are those of the published API that nobody would act on.
+	idleSeedOperations = []string{GardenerOperationRenewKubeconfig, SeedOperationRenewGardenAccessSecrets, SeedOperationRenewWorkloadIdentityTokens}
+)
 
 func validateSeedOperation(seed *Seed) field.ErrorList {
-	operation := seed.Annotations[GardenerOperation]
-	if operation == "" {
+	operation, path := seed.Annotations[GardenerOperation], field.NewPath("metadata", "annotations").Key(GardenerOperation)
+	switch {
+	case operation == "":
 		return nil
+	case slices.Contains(idleSeedOperations, operation):
+		return field.ErrorList{notOffered(path, "gardenlet does not act on "+operation, "leave it out")}
 	}
-	return validateSupported(operation, seedOperations, field.NewPath("metadata", "annotations").Key(GardenerOperation))
+	return validateSupported(operation, seedOperations, path)
 }
 
 // validateSeedOperationUpdate keeps an operation until it has been carried out.
 func validateSeedOperationUpdate(seed, old *Seed) field.ErrorList {
 	before, after := old.Annotations[GardenerOperation], seed.Annotations[GardenerOperation]
-	if before == "" || after == "" || before == after {
+	switch {
+	case before == after:
+		return nil
+	case before == "":
+		return validateSeedOperation(seed)
+	case after == "":
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(GardenerOperation), fmt.Sprintf("cannot be changed while %q is pending; wait until gardenlet has removed it", before))}

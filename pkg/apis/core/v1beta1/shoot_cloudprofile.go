@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -142,6 +143,7 @@ func ValidateShootAgainstCloudProfile(shoot, old *Shoot, profile *CloudProfileSp
 		errs = append(errs, field.NotSupported(spec.Child("region"), shoot.Spec.Region, namesOf(profile.Regions, func(r Region) string { return r.Name })))
 	}
 	errs = append(errs, validateOfferedRestrictions(shoot.Spec.AccessRestrictions, region, spec.Child("accessRestrictions"))...)
+	errs = append(errs, validateZonePinning(shoot, old, profile, spec.Child("controlPlane", "zones"))...)
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
 		v := workerValidator{worker: worker, profile: profile, region: region, now: now, path: spec.Child("provider", "workers").Index(i)}
@@ -170,6 +172,15 @@ func validateOfferedRestrictions(restrictions []AccessRestrictionWithOptions, re
 		errs = append(errs, validateSupported(restriction.Name, offered, path.Index(i).Child("name"))...)
 	}
 	return errs
+}
+
+// validateZonePinning lets shoots choose the zones of their control plane where the profile allows it.
+func validateZonePinning(shoot, old *Shoot, profile *CloudProfileSpec, path *field.Path) field.ErrorList {
+	zones := deref(shoot.Spec.ControlPlane).Zones
+	if len(zones) == 0 || deref(deref(profile.ControlPlane).AllowZonePinning) || old != nil && slices.Equal(zones, deref(old.Spec.ControlPlane).Zones) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, "the cloud profile does not let shoots choose zones for their control plane (spec.controlPlane.allowZonePinning); leave the field out")}
 }
 
 // workerValidator checks one worker. The old worker is empty for a new one.
@@ -266,7 +277,7 @@ func (v workerValidator) validateZones() field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, name := range v.worker.Zones {
-		if slices.Contains(v.old.Zones, name) && v.old.Machine.Type == v.worker.Machine.Type {
+		if slices.Contains(v.old.Zones, name) && v.old.Machine.Type == v.worker.Machine.Type && slices.Equal(volumeTypesOf(v.old), volumeTypesOf(v.worker)) {
 			continue
 		}
 		zone := find(v.region.Zones, func(z AvailabilityZone) bool { return z.Name == name })
@@ -277,30 +288,65 @@ func (v workerValidator) validateZones() field.ErrorList {
 		if slices.Contains(zone.UnavailableMachineTypes, v.worker.Machine.Type) {
 			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("has no machines of type %s; choose another zone or type", v.worker.Machine.Type)))
 		}
-		if v.worker.Volume != nil && slices.Contains(zone.UnavailableVolumeTypes, deref(v.worker.Volume.Type)) {
-			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("has no volumes of type %s; choose another zone or type", deref(v.worker.Volume.Type))))
+		for _, volume := range volumeTypesOf(v.worker) {
+			if slices.Contains(zone.UnavailableVolumeTypes, volume) {
+				errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("has no volumes of type %s; choose another zone or type", volume)))
+			}
 		}
 	}
 	return errs
 }
 
+// volumeTypesOf returns the types of all volumes of a machine, each once, in order.
+func volumeTypesOf(worker *Worker) []string {
+	types := []string{deref(deref(worker.Volume).Type)}
+	for _, volume := range worker.DataVolumes {
+		types = append(types, deref(volume.Type))
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
+}
+
 func (v workerValidator) validateVolumes() field.ErrorList {
 	var errs field.ErrorList
 	if volume := v.worker.Volume; volume != nil {
-		var before *string
-		if v.old.Volume != nil {
-			before = v.old.Volume.Type
-		}
-		errs = append(errs, v.validateVolumeType(volume.Type, before, v.path.Child("volume", "type"))...)
+		before := deref(v.old.Volume)
+		path := v.path.Child("volume")
+		errs = append(errs, v.validateVolumeType(volume.Type, before.Type, path.Child("type"))...)
+		errs = append(errs, v.validateVolumeSize(volume.VolumeSize, before.VolumeSize, v.leastRootSize(), path.Child("size"))...)
 	}
 	for i, volume := range v.worker.DataVolumes {
-		var before *string
-		if old := find(v.old.DataVolumes, func(o DataVolume) bool { return o.Name == volume.Name }); old != nil {
-			before = old.Type
-		}
-		errs = append(errs, v.validateVolumeType(volume.Type, before, v.path.Child("dataVolumes").Index(i).Child("type"))...)
+		before := deref(find(v.old.DataVolumes, func(o DataVolume) bool { return o.Name == volume.Name }))
+		path := v.path.Child("dataVolumes").Index(i)
+		errs = append(errs, v.validateVolumeType(volume.Type, before.Type, path.Child("type"))...)
+		errs = append(errs, v.validateVolumeSize(volume.VolumeSize, before.VolumeSize, v.leastSize(volume.Type), path.Child("size"))...)
 	}
 	return errs
+}
+
+// leastSize is the least size of a volume type; nil if it has none.
+func (v workerValidator) leastSize(volumeType *string) *resource.Quantity {
+	offered := find(v.profile.VolumeTypes, func(o VolumeType) bool { return o.Name == deref(volumeType) })
+	return deref(offered).MinSize
+}
+
+// leastRootSize is the least size of a root volume: that of its type, or the larger one of the machine type.
+func (v workerValidator) leastRootSize() *resource.Quantity {
+	least := v.leastSize(v.worker.Volume.Type)
+	machine := deref(deref(v.profile.machineType(v.worker.Machine.Type)).Storage).MinSize
+	if least == nil || machine != nil && machine.Cmp(*least) > 0 {
+		return machine
+	}
+	return least
+}
+
+// validateVolumeSize checks a size that is new. What is no size is reported elsewhere.
+func (v workerValidator) validateVolumeSize(size, before string, least *resource.Quantity, path *field.Path) field.ErrorList {
+	wanted, err := resource.ParseQuantity(size)
+	if size == before || least == nil || err != nil || wanted.Cmp(*least) >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, size, fmt.Sprintf("must be at least %s, the least size that the cloud profile offers", least))}
 }
 
 func (v workerValidator) validateVolumeType(name, before *string, path *field.Path) field.ErrorList {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -43,6 +44,43 @@ func TestValidateShootAgainstCloudProfile(t *testing.T) {
 		profile.Spec.Limits = &Limits{MaxNodesTotal: ptr.To[int32](10)}
 		return ValidateShootAgainstCloudProfile(s, nil, &profile.Spec, now)
 	})
+}
+
+func TestVolumesAndZonesOfProfile(t *testing.T) {
+	const worker = "spec.provider.workers[0]"
+	profile := aProfile()
+	profile.Spec.VolumeTypes = []VolumeType{{Name: "ssd", Class: "premium", MinSize: ptr.To(resource.MustParse("20Gi"))}, {Name: "tape", Class: "standard", Usable: ptr.To(false)}}
+	profile.Spec.MachineTypes[0].Storage = &MachineTypeStorage{Class: "premium", Type: "ssd", MinSize: ptr.To(resource.MustParse("50Gi"))}
+	profile.Spec.Regions[0].Zones[0].UnavailableVolumeTypes = []string{"lto"}
+	profile.Spec.VolumeTypes = append(profile.Spec.VolumeTypes, VolumeType{Name: "lto", Class: "standard"})
+	against := func(old *Shoot) func(*Shoot) field.ErrorList {
+		return func(s *Shoot) field.ErrorList { return ValidateShootAgainstCloudProfile(s, old, &profile.Spec, now) }
+	}
+	root := func(volumeType, size string) func(*Shoot) {
+		return func(s *Shoot) { s.Spec.Provider.Workers[0].Volume = &Volume{Type: &volumeType, VolumeSize: size} }
+	}
+	data := func(volumeType, size string) func(*Shoot) {
+		return func(s *Shoot) {
+			root("ssd", "50Gi")(s)
+			s.Spec.Provider.Workers[0].DataVolumes = []DataVolume{{Name: "data", Type: &volumeType, VolumeSize: size}}
+		}
+	}
+	pinned := func(s *Shoot) { s.Spec.ControlPlane = &ControlPlane{Zones: []string{"a"}} }
+	check(t, []change[*Shoot]{
+		{"large enough", root("ssd", "50Gi"), "", ""},
+		{"too small for the machine type", root("ssd", "49Gi"), worker + ".volume.size", "at least 50Gi"},
+		{"data large enough", data("ssd", "20Gi"), "", ""},
+		{"data too small", data("ssd", "19Gi"), worker + ".dataVolumes[0].size", "at least 20Gi"},
+		{"data of a type that nobody may choose", data("tape", "20Gi"), worker + ".dataVolumes[0].type", `"ssd"`},
+		{"data of a type that the zone lacks", data("lto", "20Gi"), worker + ".zones[0]", "no volumes of type lto"},
+		{"zones of the control plane", pinned, "spec.controlPlane.zones", "allowZonePinning"},
+	}, aShoot, against(nil))
+	before := aShoot()
+	root("ssd", "10Gi")(before)
+	pinned(before)
+	expectError(t, against(before)(before.DeepCopy()), "", "")
+	profile.Spec.ControlPlane = &CloudProfileControlPlane{AllowZonePinning: ptr.To(true)}
+	check(t, []change[*Shoot]{{"zones of the control plane, allowed", pinned, "", ""}}, aShoot, against(nil))
 }
 
 // What a cluster has may go on being used when the profile no longer offers it, but not be chosen anew.

@@ -129,6 +129,9 @@ func (v operationsValidator) validateTogether(operations []string) field.ErrorLi
 
 // problem tells why an operation cannot be asked for; nothing when it can.
 func (v operationsValidator) problem(operation string) string {
+	if why := operationNotOffered(operation); why != "" {
+		return "not offered: " + why
+	}
 	if pools, ok := rolledOutPools(operation); ok {
 		return v.poolsProblem(pools)
 	}
@@ -143,6 +146,17 @@ func (v operationsValidator) problem(operation string) string {
 	}
 	if v.atOnce && strings.HasPrefix(operation, "rotate-") {
 		return v.rotationProblem(operation)
+	}
+	return ""
+}
+
+// operationNotOffered tells why an operation is refused that nobody would carry out; nothing for those that are.
+func operationNotOffered(operation string) string {
+	switch {
+	case operation == ShootOperationForceInPlaceUpdate:
+		return "machines are replaced when they have to change, so that no update waits for anything; leave it out"
+	case strings.HasPrefix(operation, OperationRolloutWorkers+"="):
+		return "machines are replaced when their pool changes; change the pool, for example the version of its image, or delete its nodes one by one"
 	}
 	return ""
 }

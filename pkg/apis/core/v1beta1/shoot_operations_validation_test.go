@@ -60,9 +60,10 @@ func TestValidateOperations(t *testing.T) {
 		{"rotation of a password while asleep", asleep, "rotate-observability-credentials", ""},
 		{"encryption key, as it was", nil, "rotate-etcd-encryption-key-start", "use rotate-etcd-encryption-key"},
 		{"encryption key", nil, "rotate-etcd-encryption-key", ""},
-		{"machines", nil, "rollout-workers=pool", ""},
+		{"machines", nil, "rollout-workers=pool", "not offered: machines are replaced when their pool changes"},
+		{"update by force", nil, "force-in-place-update", "not offered"},
 		{"all machines", nil, "rotate-rollout-workers=*", ""},
-		{"machines of others", nil, "rollout-workers=pool,other", `names pool "other"`},
+		{"machines of others", nil, "rotate-rollout-workers=pool,other", `names pool "other"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			old := aCreatedShoot()
@@ -185,7 +186,7 @@ func TestValidateShootUpdateInState(t *testing.T) {
 		{"update by force while one is pending", pending, func(s *Shoot) {
 			update(s)
 			s.Annotations = map[string]string{GardenerOperation: ShootOperationForceInPlaceUpdate}
-		}, "", ""},
+		}, "metadata.annotations[gardener.cloud/operation]", "not offered"},
 		{"scaling while an update is pending", pending, func(s *Shoot) { s.Spec.Provider.Workers[0].Maximum = 9 }, "", ""},
 		{"kubelets go back", func(*Shoot) {}, func(s *Shoot) {
 			s.Spec.Provider.Workers[0].Kubernetes = &WorkerKubernetes{Version: ptr.To("1.35.4")}

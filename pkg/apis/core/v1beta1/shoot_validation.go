@@ -57,8 +57,11 @@ func ValidateShootUpdate(shoot, old *Shoot) field.ErrorList {
 func ValidateShootBindingUpdate(shoot, old *Shoot) field.ErrorList {
 	errs := validateShootUpdate(shoot, old)
 	path := field.NewPath("spec", "seedName")
-	if deref(shoot.Spec.SeedName) == "" {
+	switch before := deref(old.Spec.SeedName); {
+	case deref(shoot.Spec.SeedName) == "":
 		errs = append(errs, field.Required(path, "name the seed that runs the control plane"))
+	case before != "" && before != *shoot.Spec.SeedName:
+		errs = append(errs, notOffered(path, "control planes stay on the seed on which they are, "+before, "create the cluster anew on another seed, or bring that seed back"))
 	}
 	return errs
 }

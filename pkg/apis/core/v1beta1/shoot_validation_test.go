@@ -175,7 +175,7 @@ func TestValidateShootBindingUpdate(t *testing.T) {
 
 	other := shoot.DeepCopy()
 	other.Spec.SeedName = ptr.To("other")
-	expectError(t, ValidateShootBindingUpdate(other, shoot), "", "")
+	expectError(t, ValidateShootBindingUpdate(other, shoot), "spec.seedName", "not offered: control planes stay on the seed on which they are, local")
 }
 
 func TestValidateShootStatusUpdate(t *testing.T) {
