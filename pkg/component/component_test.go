@@ -166,3 +166,23 @@ func checkError(t *testing.T, err error, want string) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
+
+func TestRolloutIsAwaited(t *testing.T) {
+	labels, now := map[string]string{"role": "apiserver"}, metav1.Now()
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "server"},
+		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		Status:     appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "new", Labels: labels}}
+	leaving := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "garden", Name: "old", Labels: labels, DeletionTimestamp: &now, Finalizers: []string{"test"},
+	}}
+	for want, objects := range map[string][]client.Object{
+		"pod garden/old is still ending": {deployment, pod, leaving}, "": {deployment, pod},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		checkError(t, WaitUntilRolledOut(ctx, fake.NewClientBuilder().WithObjects(objects...).Build(), deployment.DeepCopy()), want)
+	}
+}

@@ -76,6 +76,26 @@ func CheckDaemonSet(d *appsv1.DaemonSet) error {
 	return nil
 }
 
+// WaitUntilRolledOut waits until nothing but pods of the Deployment's newest template runs. Other than for health, a pod that is
+// ending counts: it may still write what it was told to before.
+func WaitUntilRolledOut(ctx context.Context, c client.Client, deployment *appsv1.Deployment) error {
+	if err := WaitUntilHealthy(ctx, c, deployment); err != nil {
+		return err
+	}
+	return poll(ctx, func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if pod.DeletionTimestamp != nil {
+				return fmt.Errorf("pod %s/%s is still ending", pod.Namespace, pod.Name)
+			}
+		}
+		return nil
+	})
+}
+
 // diagnosisTimeout bounds how long looking for the cause of a failed wait may take.
 const diagnosisTimeout = 5 * time.Second
 

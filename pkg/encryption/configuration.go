@@ -5,9 +5,11 @@ package encryption
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -25,6 +27,19 @@ const (
 	// AESGCM is AES in GCM mode. A key must not encrypt more than 2^32 times, so it has to be rotated.
 	AESGCM Provider = "aesgcm"
 )
+
+// Scheme says how objects of which resources are encrypted.
+type Scheme struct {
+	// Provider encrypts.
+	Provider Provider
+	// Resources in the form "secrets" or "things.example.com".
+	Resources []string
+}
+
+// Equal tells whether both encrypt the same resources in the same way, in whatever order they are named.
+func (s Scheme) Equal(other Scheme) bool {
+	return s.Provider == other.Provider && sets.New(s.Resources...).Equal(sets.New(other.Resources...))
+}
 
 // Keys are the keys of one kind of server, as Secrets of the secrets manager.
 type Keys struct {
@@ -50,30 +65,53 @@ func GenerateKeys(ctx context.Context, manager secrets.Manager, name string, sta
 	return Keys{Current: key, Old: old}, nil
 }
 
-// Configuration is what --encryption-provider-config reads. Objects of the resources, in the form "secrets" or
-// "things.example.com", are written with the key that the stage of the rotation says, and read with all of them; what was
-// stored before encryption was turned on is read too.
-func Configuration(provider Provider, resources []string, stage Stage, keys Keys) *apiserverv1.EncryptionConfiguration {
-	return &apiserverv1.EncryptionConfiguration{
-		TypeMeta:  metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"},
-		Resources: []apiserverv1.ResourceConfiguration{{Resources: resources, Providers: providers(provider, stage, keys)}},
-	}
-}
-
-// providers are in the order of reading; the first one writes.
-func providers(provider Provider, stage Stage, keys Keys) []apiserverv1.ProviderConfiguration {
-	plain := apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}
+// Configuration is what --encryption-provider-config reads. In the steps from one scheme to another, and from one key to another,
+// objects are written as the stage says, and read as either may have written them; what was stored before encryption was
+// turned on is read too. Without a change both schemes are the same.
+func Configuration(from, to Scheme, stage Stage, keys Keys) *apiserverv1.EncryptionConfiguration {
 	switch {
-	case stage != Preparing:
-		return []apiserverv1.ProviderConfiguration{withKeys(provider, keys.Current, keys.Old), plain}
-	case keys.Old != nil:
-		return []apiserverv1.ProviderConfiguration{withKeys(provider, keys.Old, keys.Current), plain}
-	default: // Servers that run already know no key at all.
-		return []apiserverv1.ProviderConfiguration{plain, withKeys(provider, keys.Current)}
+	case stage == "" || stage.dropsOld():
+		from = to
+	case stage == Preparing && keys.Old == nil && from.Equal(to):
+		from.Provider = "" // Neither key nor scheme is another: servers that run already know no key at all.
 	}
+	config := &apiserverv1.EncryptionConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.config.k8s.io/v1", Kind: "EncryptionConfiguration"},
+	}
+	before, after := sets.New(from.Resources...), sets.New(to.Resources...)
+	for _, group := range []struct {
+		resources []string
+		from, to  Provider
+	}{
+		{slices.DeleteFunc(slices.Clone(to.Resources), func(r string) bool { return !before.Has(r) }), from.Provider, to.Provider},
+		{slices.DeleteFunc(slices.Clone(to.Resources), before.Has), "", to.Provider},
+		{slices.DeleteFunc(slices.Clone(from.Resources), after.Has), from.Provider, ""},
+	} {
+		if len(group.resources) > 0 {
+			config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{
+				Resources: group.resources, Providers: providers(group.from, group.to, stage, keys),
+			})
+		}
+	}
+	return config
 }
 
-func withKeys(provider Provider, keys ...*corev1.Secret) apiserverv1.ProviderConfiguration {
+// providers are in the order of reading; the first one writes. An empty provider does not encrypt.
+func providers(from, to Provider, stage Stage, keys Keys) []apiserverv1.ProviderConfiguration {
+	order, ordered := []Provider{to, from, ""}, []*corev1.Secret{keys.Current, keys.Old}
+	if stage == Preparing {
+		order, ordered = []Provider{from, to, ""}, []*corev1.Secret{keys.Old, keys.Current}
+	}
+	var list []apiserverv1.ProviderConfiguration
+	for i, provider := range order {
+		if !slices.Contains(order[:i], provider) {
+			list = append(list, withKeys(provider, ordered))
+		}
+	}
+	return list
+}
+
+func withKeys(provider Provider, keys []*corev1.Secret) apiserverv1.ProviderConfiguration {
 	var list []apiserverv1.Key
 	for _, key := range keys {
 		if key != nil {
@@ -83,6 +121,8 @@ func withKeys(provider Provider, keys ...*corev1.Secret) apiserverv1.ProviderCon
 		}
 	}
 	switch provider {
+	case "":
+		return apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}
 	case AESCBC:
 		return apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: list}}
 	case AESGCM:

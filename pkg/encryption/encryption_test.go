@@ -24,28 +24,38 @@ func TestConfiguration(t *testing.T) {
 		return &corev1.Secret{Data: map[string][]byte{"name": []byte(name), "key": []byte("c2VjcmV0")}}
 	}
 	both := Keys{Current: key("new"), Old: key("old")}
+	of := func(provider Provider, resources ...string) Scheme {
+		return Scheme{Provider: provider, Resources: resources}
+	}
 	for _, test := range []struct {
 		name     string
-		provider Provider
+		from, to Scheme
 		stage    Stage
 		keys     Keys
 		want     string
 	}{
-		{"never rotated", Secretbox, "", Keys{Current: key("new")}, "secretbox new, identity"},
-		{"an old key that is still kept", AESCBC, "", both, "aescbc new old, identity"},
-		{"preparing", Secretbox, Preparing, both, "secretbox old new, identity"},
-		{"preparing without a key before", Secretbox, Preparing, Keys{Current: key("new")}, "identity, secretbox new"},
-		{"rewriting", Secretbox, Rewriting, both, "secretbox new old, identity"},
-		{"keys of 32 bytes suit GCM too", AESGCM, "", Keys{Current: key("new")}, "aesgcm new, identity"},
-		{"completing", AESCBC, Completing, Keys{Current: key("new")}, "aescbc new, identity"},
+		{"never rotated", of(Secretbox, "s"), of(Secretbox, "s"), "", Keys{Current: key("new")}, "s: secretbox new, identity"},
+		{"an old key that is still kept", of(AESCBC, "s"), of(AESCBC, "s"), "", both, "s: aescbc new old, identity"},
+		{"preparing", of(Secretbox, "s"), of(Secretbox, "s"), Preparing, both, "s: secretbox old new, identity"},
+		{"preparing without a key before", of(Secretbox, "s"), of(Secretbox, "s"), Preparing, Keys{Current: key("new")}, "s: identity, secretbox new"},
+		{"rewriting", of(Secretbox, "s"), of(Secretbox, "s"), Rewriting, both, "s: secretbox new old, identity"},
+		{"completing", of(AESGCM, "s"), of(AESGCM, "s"), Completing, Keys{Current: key("new")}, "s: aesgcm new, identity"},
+		{"a resource more, preparing", of(AESCBC, "s"), of(AESCBC, "s", "c"), Preparing, Keys{Current: key("k")}, "s: aescbc k, identity; c: identity, aescbc k"},
+		{"a resource more, rewriting", of(AESCBC, "s"), of(AESCBC, "s", "c"), Rewriting, Keys{Current: key("k")}, "s: aescbc k, identity; c: aescbc k, identity"},
+		{"a resource less, preparing", of(AESCBC, "s", "c"), of(AESCBC, "s"), Preparing, Keys{Current: key("k")}, "s: aescbc k, identity; c: aescbc k, identity"},
+		{"a resource less, rewriting", of(AESCBC, "s", "c"), of(AESCBC, "s"), Rewriting, Keys{Current: key("k")}, "s: aescbc k, identity; c: identity, aescbc k"},
+		{"a resource less, completing", of(AESCBC, "s", "c"), of(AESCBC, "s"), Completing, Keys{Current: key("k")}, "s: aescbc k, identity"},
+		{"another provider, preparing", of(AESCBC, "s"), of(Secretbox, "s"), Preparing, Keys{Current: key("k")}, "s: aescbc k, secretbox k, identity"},
+		{"another provider, rewriting", of(AESCBC, "s"), of(Secretbox, "s"), Rewriting, Keys{Current: key("k")}, "s: secretbox k, aescbc k, identity"},
+		{"all at once", of(AESCBC, "s"), of(Secretbox, "s", "c"), Preparing, both, "s: aescbc old new, secretbox old new, identity; c: identity, secretbox old new"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := Configuration(test.provider, []string{"secrets"}, test.stage, test.keys)
-			if got := describe(config.Resources[0].Providers); got != test.want {
-				t.Errorf("providers = %s, want %s", got, test.want)
+			var groups []string
+			for _, group := range Configuration(test.from, test.to, test.stage, test.keys).Resources {
+				groups = append(groups, strings.Join(group.Resources, ",")+": "+describe(group.Providers))
 			}
-			if !slices.Equal(config.Resources[0].Resources, []string{"secrets"}) {
-				t.Errorf("resources = %v", config.Resources[0].Resources)
+			if got := strings.Join(groups, "; "); got != test.want {
+				t.Errorf("configuration is\n%s, want\n%s", got, test.want)
 			}
 		})
 	}
@@ -172,6 +182,26 @@ func TestRotationGoesOn(t *testing.T) {
 		if stop > 0 && !g.record.Initiated.Equal(initiated) {
 			t.Errorf("stopped after %d steps it began anew", stop)
 		}
+	}
+}
+
+// A rotation that is to stop keeps the old key until it is run again.
+func TestRotationStopsWhereItIsTold(t *testing.T) {
+	g := &garden{t: t, writtenWith: "old", steps: 100}
+	for range 2 {
+		r := g.rotation()
+		r.Until = Rewriting
+		if err := r.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if g.record.Stage != Rewriting || g.writtenWith != "new" || g.dropped {
+			t.Fatalf("it stopped at %+v with what key %q wrote", g.record, g.writtenWith)
+		}
+	}
+	g.record.Stage = Completing
+	r := g.rotation()
+	if err := r.Run(t.Context()); err != nil || g.record.Stage != Completed || !g.dropped {
+		t.Errorf("it ended at %+v: %v", g.record, err)
 	}
 }
 

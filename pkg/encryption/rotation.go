@@ -56,9 +56,11 @@ type Rotation struct {
 	Deploy func(context.Context, Record) error
 	// Rewrite writes every encrypted object anew.
 	Rewrite func(context.Context) error
-	// Drop deletes what is left of the old keys.
+	// Drop deletes what is left of the old keys; nil when somebody else does.
 	Drop  func(context.Context) error
 	Clock clock.PassiveClock
+	// Until is the stage after whose end it stops; empty to go on to Completed.
+	Until Stage
 }
 
 // Run begins a rotation, or finishes the one that is under way.
@@ -75,6 +77,9 @@ func (r Rotation) Run(ctx context.Context) error {
 	for record.UnderWay() {
 		if err := r.finish(ctx, record); err != nil {
 			return fmt.Errorf("rotation of encryption keys, stage %s: %w", record.Stage, err)
+		}
+		if record.Stage == r.Until {
+			return nil
 		}
 		if err := r.enter(ctx, &record, following[record.Stage]); err != nil {
 			return err
@@ -111,7 +116,9 @@ func (r Rotation) finish(ctx context.Context, record Record) error {
 	case Rewriting:
 		return r.Rewrite(ctx)
 	case Completing:
-		return r.Drop(ctx)
+		if r.Drop != nil {
+			return r.Drop(ctx)
+		}
 	}
 	return nil
 }

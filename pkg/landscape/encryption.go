@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -44,7 +44,8 @@ func writeGardenEncryption(ctx context.Context, c client.Client, manager secrets
 	for _, resource := range registration.EncryptedResources() {
 		resources = append(resources, resource.GroupResource().String())
 	}
-	encoded, err := yaml.Marshal(encryption.Configuration(encryption.Secretbox, resources, stage, keys))
+	scheme := encryption.Scheme{Provider: encryption.Secretbox, Resources: resources}
+	encoded, err := yaml.Marshal(encryption.Configuration(scheme, scheme, stage, keys))
 	if err != nil {
 		return "", err
 	}
@@ -114,41 +115,14 @@ func (r *run) rewriteGarden(ctx context.Context) error {
 	return err
 }
 
-// awaitRolledOut waits until nothing but pods of the newest templates serves: a pod that is ending may still write.
+// awaitRolledOut waits until nothing but pods of the newest templates serves.
 func awaitRolledOut(ctx context.Context, c client.Client, deployments ...string) error {
-	return await(ctx, func(ctx context.Context) (string, error) {
-		for _, name := range deployments {
-			if missing, err := missingOfRollout(ctx, c, name); err != nil || missing != "" {
-				return missing, err
-			}
-		}
-		return "", nil
-	})
-}
-
-func missingOfRollout(ctx context.Context, c client.Client, name string) (string, error) {
-	deployment := &appsv1.Deployment{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: gardenNS, Name: name}, deployment); err != nil {
-		return err.Error(), nil
-	}
-	wanted, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
-	if status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas != wanted || status.Replicas != wanted || status.AvailableReplicas != wanted {
-		return fmt.Sprintf("Deployment %s/%s is being rolled out", gardenNS, name), nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	if err != nil {
-		return "", err
-	}
-	pods := &corev1.PodList{}
-	if err := c.List(ctx, pods, client.InNamespace(gardenNS), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return err.Error(), nil
-	}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil {
-			return fmt.Sprintf("pod %s/%s is still ending", pod.Namespace, pod.Name), nil
+	for _, name := range deployments {
+		if err := component.WaitUntilRolledOut(ctx, c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: name}}); err != nil {
+			return err
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // loadRotation reads how far the last rotation has come.

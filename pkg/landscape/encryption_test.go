@@ -5,10 +5,8 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -67,38 +65,5 @@ func TestGardenEncryption(t *testing.T) {
 	}
 	if rotated, _ := write(encryption.Record{Initiated: time.Now().Add(-time.Minute), Stage: encryption.Preparing}); rotated == first {
 		t.Error("new keys gave the same checksum: the server would not learn of them")
-	}
-}
-
-func TestRolloutIsAwaited(t *testing.T) {
-	labels, now := map[string]string{"role": "apiserver"}, metav1.Now()
-	deployment := func(replicas, updated, available int32) *appsv1.Deployment {
-		return &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: "server"},
-			Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels}},
-			Status:     appsv1.DeploymentStatus{Replicas: replicas, UpdatedReplicas: updated, AvailableReplicas: available},
-		}
-	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: gardenNS, Name: "new", Labels: labels}}
-	leaving := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: gardenNS, Name: "old", Labels: labels, DeletionTimestamp: &now, Finalizers: []string{"test"},
-	}}
-	for _, test := range []struct {
-		name    string
-		objects []client.Object
-		want    string
-	}{
-		{"nothing there", nil, "not found"},
-		{"the old pod serves", []client.Object{deployment(2, 1, 2), pod}, "rolled out"},
-		{"the new pod is not available", []client.Object{deployment(1, 1, 0), pod}, "rolled out"},
-		{"the old pod is ending", []client.Object{deployment(1, 1, 1), pod, leaving}, "pod garden/old is still ending"},
-		{"done", []client.Object{deployment(1, 1, 1), pod}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			missing, err := missingOfRollout(t.Context(), fake.NewClientBuilder().WithObjects(test.objects...).Build(), "server")
-			if err != nil || (missing == "") != (test.want == "") || !strings.Contains(missing, test.want) {
-				t.Errorf("missing = %q, %v; want %q", missing, err, test.want)
-			}
-		})
 	}
 }

@@ -107,6 +107,10 @@ type CertificateConfig struct {
 	CertType CertType `json:"certType"`
 	// SigningCA names the CA configuration that signs the certificate; required unless CertType is CACert.
 	SigningCA string `json:"-"`
+	// SignedByOldCA has a client certificate signed by the CA of before a rotation for as long as that is kept. It is for
+	// clients of servers that learn late of a new CA. Certificates of servers are always signed so: clients that know the
+	// old CA only have to trust them until the rotation is completed.
+	SignedByOldCA bool `json:"-"`
 	// Validity defaults to ten years for a CA, a year otherwise.
 	Validity time.Duration `json:"validity,omitempty"`
 	// KeyAlgorithm defaults to ECDSA.
@@ -219,6 +223,12 @@ func (c KubeconfigConfig) signingCA() string {
 	}
 	return orDefault(c.SigningCA, "ca-client")
 }
+
+// signedByOldCA tells whether a CA that is being replaced signs the certificate still.
+func (c CertificateConfig) signedByOldCA() bool {
+	return c.SignedByOldCA || c.CertType == ServerCert || c.CertType == ServerClientCert
+}
+
 func (KeyConfig) signingCA() string              { return "" }
 func (StaticTokenConfig) signingCA() string      { return "" }
 func (EncryptionKeyConfig) signingCA() string    { return "" }

@@ -246,7 +246,7 @@ func (m *manager) plan(config Config) (plan, error) {
 	p := plan{config: config}
 	var sources []string
 	if name := config.signingCA(); name != "" {
-		secret, found := m.Get(name)
+		secret, found := m.signer(config)
 		if !found {
 			return p, fmt.Errorf("its CA %q has not been generated", name)
 		}
@@ -276,6 +276,16 @@ func (m *manager) plan(config Config) (plan, error) {
 	var err error
 	p.checksum, err = checksum(p.config, sources...)
 	return p, err
+}
+
+// signer returns the CA that signs: the current one, or that of before a rotation.
+func (m *manager) signer(config Config) (*corev1.Secret, bool) {
+	if certificate, ok := config.(CertificateConfig); ok && certificate.signedByOldCA() {
+		if secret, found := m.Get(certificate.SigningCA, Old); found {
+			return secret, true
+		}
+	}
+	return m.Get(config.signingCA())
 }
 
 // find returns the newest secret that fits the plan and need not be renewed.

@@ -98,7 +98,7 @@ func TestNewCAGivesNewLeaves(t *testing.T) {
 	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
 	m := newManager(t, c, clock, nil)
 	ca := generate(t, m, caConfig("ca"))
-	leaf := generate(t, m, serverCert("server", "a"))
+	leaf := generate(t, m, CertificateConfig{Name: "client", CertType: ClientCert, SigningCA: "ca"})
 
 	clock.SetTime(start.Add(time.Hour))
 	rotated := newManager(t, c, clock, map[string]time.Time{"ca": start.Add(time.Hour)})
@@ -106,7 +106,7 @@ func TestNewCAGivesNewLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newLeaf := generate(t, rotated, serverCert("server", "a"))
+	newLeaf := generate(t, rotated, CertificateConfig{Name: "client", CertType: ClientCert, SigningCA: "ca"})
 
 	if newCA.Name == ca.Name || newLeaf.Name == leaf.Name {
 		t.Errorf("rotation kept CA %s or leaf %s", newCA.Name, newLeaf.Name)
@@ -183,6 +183,47 @@ func TestCleanupRemovesUnused(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "ca-bundle ca password server" && got != "ca ca-bundle password server" {
 		t.Errorf("left are %s", got)
+	}
+}
+
+// Clients that know the old CA only go on trusting servers until the rotation is completed; servers that do not know the new
+// CA yet go on accepting those clients that ask for it.
+func TestWhoSignsDuringARotation(t *testing.T) {
+	c, clock := fake.NewClientBuilder().Build(), testingclock.NewFakePassiveClock(start)
+	client := CertificateConfig{Name: "client", CertType: ClientCert, SigningCA: "ca"}
+	late := CertificateConfig{Name: "late", CertType: ClientCert, SigningCA: "ca", SignedByOldCA: true}
+	both := CertificateConfig{Name: "both", CertType: ServerClientCert, SigningCA: "ca"}
+	configs := []CertificateConfig{serverCert("server", "a"), both, client, late}
+	before := newManager(t, c, clock, nil)
+	generate(t, before, caConfig("ca"))
+	for _, config := range configs {
+		generate(t, before, config)
+	}
+	for _, phase := range []struct {
+		name    string
+		options []Option
+		// byNew are the certificates that the new CA signs.
+		byNew string
+	}{
+		{"both are trusted", []Option{KeepOld()}, "client"},
+		{"both are trusted still", []Option{KeepOld()}, "client"},
+		{"the old one is dropped", nil, "server both client late"},
+	} {
+		clock.SetTime(clock.Now().Add(time.Hour))
+		m := newManager(t, c, clock, map[string]time.Time{"ca": start.Add(time.Hour)})
+		ca, err := m.Generate(t.Context(), caConfig("ca"), phase.options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var byNew []string
+		for _, config := range configs {
+			if secret := generate(t, m, config); bytes.Equal(secret.Data[DataKeyCertificateCA], ca.Data[DataKeyCertificateCA]) {
+				byNew = append(byNew, config.Name)
+			}
+		}
+		if got := strings.Join(byNew, " "); got != phase.byNew {
+			t.Errorf("%s: the new CA signed %q, want %q", phase.name, got, phase.byNew)
+		}
 	}
 }
 

@@ -80,6 +80,9 @@ func (d *deployer) GenerateKubeconfigs(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if d.values.KeepInternalKubeconfig {
+		return nil
+	}
 	return component.Apply(ctx, d.client, &corev1.Secret{
 		ObjectMeta: objectMeta(d.namespace, InternalKubeconfigSecret),
 		Type:       corev1.SecretTypeOpaque,

@@ -53,7 +53,7 @@ func generateSecrets(ctx context.Context, manager secrets.Manager, namespace str
 		}
 		mounted.pki[folder] = files(secret, secrets.DataKeyCertificate, secrets.DataKeyPrivateKey)
 	}
-	if err := generateServiceAccountKey(ctx, manager, mounted); err != nil {
+	if err := generateServiceAccountKey(ctx, manager, v, mounted); err != nil {
 		return mounted, err
 	}
 	return mounted, generateConfiguration(ctx, manager, v, mounted)
@@ -88,12 +88,14 @@ func certificates(namespace string, v Values) (map[string]secrets.CertificateCon
 		"server":      server,
 		"etcd-client": etcd.ClientCertificate(),
 		"front-proxy-client": {
-			Name: "kube-aggregator", CommonName: frontProxyUser, CertType: secrets.ClientCert, SigningCA: component.CAFrontProxy,
+			// Aggregated API servers learn of a new authority from a ConfigMap, when they look the next time.
+			Name: "kube-aggregator", CommonName: frontProxyUser, CertType: secrets.ClientCert, SigningCA: component.CAFrontProxy, SignedByOldCA: true,
 		},
 	}
 	if !v.IsWorkerless {
 		configs["kubelet-client"] = secrets.CertificateConfig{
-			Name: "kube-apiserver-kubelet", CommonName: KubeletClientUser, CertType: secrets.ClientCert, SigningCA: component.CAKubelet,
+			// Kubelets learn of a new authority through this API server.
+			Name: "kube-apiserver-kubelet", CommonName: KubeletClientUser, CertType: secrets.ClientCert, SigningCA: component.CAKubelet, SignedByOldCA: true,
 		}
 	}
 	if v.VPN != nil {
@@ -145,8 +147,12 @@ func ServiceIP(network string, offset int) (string, error) {
 	return address.String(), nil
 }
 
-func generateServiceAccountKey(ctx context.Context, manager secrets.Manager, mounted mountedSecrets) error {
-	key, err := manager.Generate(ctx, secrets.KeyConfig{Name: ServiceAccountKeyName}, secrets.KeepOld())
+func generateServiceAccountKey(ctx context.Context, manager secrets.Manager, v Values, mounted mountedSecrets) error {
+	var options []secrets.Option
+	if v.KeepOldServiceAccountKey {
+		options = append(options, secrets.KeepOld())
+	}
+	key, err := manager.Generate(ctx, secrets.KeyConfig{Name: ServiceAccountKeyName}, options...)
 	if err != nil {
 		return err
 	}
@@ -164,7 +170,8 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 	if err != nil {
 		return err
 	}
-	encoded, err := yaml.Marshal(encryption.Configuration(v.Encryption.Provider, v.Encryption.Resources, v.Encryption.Stage, keys))
+	from, to := v.Encryption.schemes()
+	encoded, err := yaml.Marshal(encryption.Configuration(from, to, v.Encryption.Stage, keys))
 	if err != nil {
 		return err
 	}

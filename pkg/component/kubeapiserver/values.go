@@ -74,6 +74,11 @@ type Values struct {
 	ServiceAccounts ServiceAccountValues
 	// APIAudiences are the audiences that tokens may carry; default "kubernetes". "gardener" is always one.
 	APIAudiences []string
+	// KeepOldServiceAccountKey has tokens accepted that the key of before a rotation signed.
+	KeepOldServiceAccountKey bool
+	// KeepInternalKubeconfig leaves the Secret InternalKubeconfigSecret as it is: while certificate authorities are being
+	// replaced, clients must not use what the servers that run do not know.
+	KeepInternalKubeconfig bool
 	// Encryption at rest is always on.
 	Encryption EncryptionValues
 	// AuthorizationWebhook is asked after RBAC; nil for none.
@@ -178,8 +183,19 @@ type EncryptionValues struct {
 	Provider EncryptionProvider
 	// Resources in the form "secrets" or "things.example.com"; default "secrets".
 	Resources []string
-	// Stage of the keys' rotation; empty when they are not being rotated.
+	// From is what objects were encrypted like before a change that is under way; nil when there is none.
+	From *encryption.Scheme
+	// Stage of the change, or of the keys' rotation; empty when there is neither.
 	Stage encryption.Stage
+}
+
+// schemes are those of before and after a change; the same without one.
+func (v EncryptionValues) schemes() (from, to encryption.Scheme) {
+	to = encryption.Scheme{Provider: v.Provider, Resources: v.Resources}
+	if v.From == nil {
+		return to, to
+	}
+	return *v.From, to
 }
 
 func (v Values) withDefaults() Values {
