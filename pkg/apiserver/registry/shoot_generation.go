@@ -21,8 +21,8 @@ var included = map[string][]string{
 		corev1beta1.OperationRotateCAStart, corev1beta1.OperationRotateServiceAccountKeyStart, corev1beta1.OperationRotateETCDEncryptionKey,
 		corev1beta1.OperationRotateObservabilityCredentials, corev1beta1.ShootOperationRotateSSHKeypair,
 	},
-	corev1beta1.OperationRotateCredentialsStart + "-without-workers-rollout": {
-		corev1beta1.OperationRotateCAStart + "-without-workers-rollout", corev1beta1.OperationRotateServiceAccountKeyStart + "-without-workers-rollout",
+	corev1beta1.OperationRotateCredentialsStartWithoutWorkersRollout: {
+		corev1beta1.OperationRotateCAStartWithoutWorkersRollout, corev1beta1.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
 		corev1beta1.OperationRotateETCDEncryptionKey, corev1beta1.OperationRotateObservabilityCredentials, corev1beta1.ShootOperationRotateSSHKeypair,
 	},
 	corev1beta1.OperationRotateCredentialsComplete: {

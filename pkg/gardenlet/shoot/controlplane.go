@@ -44,12 +44,20 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	g.Add(flow.Task{Name: "Deploying route to kube-apiserver", Fn: apply(o.deployRoute), Dependencies: []flow.TaskID{f.namespace}})
 	deployed := g.Add(flow.Task{
 		Name: "Deploying kube-apiserver", Dependencies: append([]flow.TaskID{f.secrets, main, events}, before...),
-		Fn: apply(func(ctx context.Context) error { return o.kubeAPIServer().Deploy(ctx) }),
+		Fn: apply(o.deployKubeAPIServer),
 	})
 	c := controlPlane{apiServer: g.Add(flow.Task{
 		Name: "Waiting until kube-apiserver is ready", Dependencies: []flow.TaskID{deployed, mainReady, eventsReady},
-		Fn: rollout(func(ctx context.Context) error { return o.kubeAPIServer().Wait(ctx) }),
+		Fn: rollout(o.awaitKubeAPIServer),
 	})}
+	g.Add(flow.Task{
+		Name: "Encrypting stored objects anew", Fn: flow.TaskFn(o.changeEncryption).Timeout(encryptionTimeout), SkipIf: !o.Plan.Rotation.Encryption.moves(),
+		Dependencies: []flow.TaskID{c.apiServer},
+	})
+	g.Add(flow.Task{
+		Name: "Renewing tokens of the control plane", Fn: flow.TaskFn(o.renewTokens).RetryUntilTimeout(applyInterval, rolloutTimeout),
+		SkipIf: !o.Plan.Rotation.RenewsTokens, Dependencies: []flow.TaskID{c.apiServer},
+	})
 	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the infrastructure's.
 	c.vpn = g.Add(flow.Task{
 		Name: "Deploying vpn-seed-server", SkipIf: o.Plan.Workerless, Dependencies: append([]flow.TaskID{f.secrets}, o.ifNodesUnknown(infrastructure)...),
@@ -62,6 +70,16 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	c.all = append(c.all, o.addUnwantedExtensions(g, c.apiServer))
 	c.all = append(c.all, o.addExtensions(g, gardencorev1beta1.AfterKubeAPIServer, c.apiServer, f.references)...)
 	return c
+}
+
+// awaitKubeAPIServer waits for the API server. When it has come to know other authorities, the seed's processes may rely on them.
+func (o *Operation) awaitKubeAPIServer(ctx context.Context) error {
+	if err := o.kubeAPIServer().Wait(ctx); err != nil || !o.Plan.Rotation.ReplacesAuthorities {
+		return err
+	}
+	values := o.kubeAPIServerValues()
+	values.KeepInternalKubeconfig = false
+	return kubeapiserver.New(o.Seed, o.Plan.Namespace, o.secrets, values).GenerateKubeconfigs(ctx)
 }
 
 // ifNodesUnknown returns the dependency on the infrastructure if only that knows the nodes' network.
@@ -150,6 +168,8 @@ func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
 	values := o.Plan.APIServer.Values
 	values.Version, values.Image, values.Replicas = o.Plan.KubernetesVersion, o.Plan.Images["kube-apiserver"], 1
 	values.ServiceNetworks, values.TrafficDistribution = o.Plan.Networks.Services, o.Plan.Seed.TrafficDistribution
+	values.Encryption.From = o.Plan.Rotation.Encryption.From
+	values.KeepOldServiceAccountKey, values.KeepInternalKubeconfig = o.Plan.Rotation.KeepOldServiceAccountKey, o.Plan.Rotation.ReplacesAuthorities
 	if !o.Plan.Workerless {
 		values.VPN = &kubeapiserver.VPNValues{}
 	}

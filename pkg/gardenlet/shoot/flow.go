@@ -13,12 +13,14 @@ func (o *Operation) ReconcileFlow() (*flow.Flow, error) {
 	g := flow.NewGraph("Shoot cluster reconciliation")
 	f := o.addFoundation(g)
 	if o.Plan.Hibernation == Asleep {
+		o.addPublication(g, f.secrets)
 		o.addSleep(g, f.secrets)
 		return g.Compile()
 	}
 	infrastructure := o.addInfrastructure(g, f)
 	c := o.addControlPlane(g, f, infrastructure)
-	system := o.addSystemComponents(g, f)
+	o.addPublication(g, append(o.onceAuthoritiesReplaced(c), f.secrets)...)
+	system := o.addSystemComponents(g, f, c)
 	o.addNodes(g, f, infrastructure, c, system)
 	if o.Plan.Hibernation == FallingAsleep {
 		o.addSleep(g, g.Last()...)

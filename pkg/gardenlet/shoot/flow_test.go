@@ -4,14 +4,19 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
 )
 
 func TestFlows(t *testing.T) {
 	withWorkers, fleet := operation(t, func(*Inputs) {}), operation(t, workerless)
+	rotating := operation(t, func(in *Inputs) {
+		rotation.Begin(in.Shoot, []string{gardencorev1beta1.OperationRotateCredentialsStart}, metav1.Unix(1_800_000_000, 0))(&in.Shoot.Status)
+	})
 	for _, test := range []struct {
 		name  string
 		build func() (*flow.Flow, error)
@@ -21,6 +26,7 @@ func TestFlows(t *testing.T) {
 		{"hibernate-workers", operation(t, hibernated(false)).ReconcileFlow},
 		{"hibernate-workerless", operation(t, func(in *Inputs) { workerless(in); hibernated(false)(in) }).ReconcileFlow},
 		{"hibernated", operation(t, hibernated(true)).ReconcileFlow},
+		{"reconcile-rotating", rotating.ReconcileFlow},
 		{"deletion", withWorkers.DeletionFlow},
 	} {
 		t.Run(test.name, func(t *testing.T) {

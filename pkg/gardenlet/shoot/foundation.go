@@ -26,7 +26,7 @@ const cloudProviderSecret = "cloudprovider"
 
 // foundation are the tasks that all others rely on.
 type foundation struct {
-	namespace, credentials, references, secrets, published flow.TaskID
+	namespace, credentials, references, secrets flow.TaskID
 }
 
 // addFoundation adds the namespace, credentials and certificates.
@@ -43,11 +43,21 @@ func (o *Operation) addFoundation(g *flow.Graph) foundation {
 		Dependencies: []flow.TaskID{f.namespace},
 	})
 	f.secrets = g.Add(flow.Task{Name: "Initializing secrets management", Fn: apply(o.initializeSecrets), Dependencies: []flow.TaskID{f.namespace}})
-	f.published = g.Add(flow.Task{
-		Name: "Publishing certificate authorities to the garden", Fn: apply(o.publishAuthorities), Dependencies: []flow.TaskID{f.secrets},
-	})
 	o.addSSHKeypair(g, f)
 	return f
+}
+
+// addPublication adds what users get to know. While the authorities are being replaced, the API server is first.
+func (o *Operation) addPublication(g *flow.Graph, after ...flow.TaskID) {
+	g.Add(flow.Task{Name: "Publishing certificate authorities to the garden", Fn: apply(o.publishAuthorities), Dependencies: after})
+}
+
+// onceAuthoritiesReplaced returns what those wait for who would otherwise trust, or present, what the API server does not know yet.
+func (o *Operation) onceAuthoritiesReplaced(c controlPlane) []flow.TaskID {
+	if !o.Plan.Rotation.ReplacesAuthorities {
+		return nil
+	}
+	return []flow.TaskID{c.apiServer}
 }
 
 // apply applies objects in the seed.
@@ -120,14 +130,18 @@ func (o *Operation) deployReferences(ctx context.Context) error {
 
 // initializeSecrets makes the certificate authorities and the kubeconfigs, and tells extensions about the latter.
 func (o *Operation) initializeSecrets(ctx context.Context) error {
-	manager, err := secrets.New(ctx, o.Seed, o.Plan.Namespace, secrets.Options{RotationInitiation: sshKeypairRotation(o.Inputs.Shoot)})
+	manager, err := secrets.New(ctx, o.Seed, o.Plan.Namespace, secrets.Options{RotationInitiation: o.Plan.Rotation.Initiated})
 	if err != nil {
 		return err
 	}
 	if err := o.generateSSHKeypair(ctx, manager); err != nil {
 		return err
 	}
-	if err := component.GenerateCertificateAuthorities(ctx, manager, o.Plan.Workerless); err != nil {
+	var options []secrets.Option
+	if o.Plan.Rotation.KeepOldAuthorities {
+		options = append(options, secrets.KeepOld())
+	}
+	if err := component.GenerateCertificateAuthorities(ctx, manager, o.Plan.Workerless, options...); err != nil {
 		return err
 	}
 	o.secrets = manager

@@ -44,11 +44,12 @@ const oscKey = "osc.yaml"
 
 // addSystemComponents adds what runs inside the shoot. Its ManagedResources are written early: resource-manager applies
 // them as soon as the API server answers.
-func (o *Operation) addSystemComponents(g *flow.Graph, f foundation) []flow.TaskID {
+func (o *Operation) addSystemComponents(g *flow.Graph, f foundation, c controlPlane) []flow.TaskID {
 	var all []flow.TaskID
+	after := append([]flow.TaskID{f.secrets}, o.onceAuthoritiesReplaced(c)...)
 	add := func(name string, skip bool, objects func(ctx context.Context) ([]client.Object, error)) {
 		all = append(all, g.Add(flow.Task{
-			Name: "Deploying " + name, SkipIf: skip, Dependencies: []flow.TaskID{f.secrets},
+			Name: "Deploying " + name, SkipIf: skip, Dependencies: after,
 			Fn: apply(func(ctx context.Context) error {
 				list, err := objects(ctx)
 				if err != nil {
@@ -106,7 +107,7 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 	})
 	nodeAgent := g.Add(flow.Task{
 		Name: "Deploying configuration of node-agent", Fn: apply(o.deployNodeAgentConfiguration), SkipIf: o.Plan.Workerless,
-		Dependencies: []flow.TaskID{oscReady},
+		Dependencies: append([]flow.TaskID{oscReady}, o.onceAuthoritiesReplaced(c)...),
 	})
 	worker := g.Add(flow.Task{
 		Name: "Deploying worker pools", Fn: apply(o.deployWorker), SkipIf: o.Plan.Workerless,

@@ -57,6 +57,8 @@ type Plan struct {
 	KubernetesVersion string
 	// APIServer are the settings of kube-apiserver.
 	APIServer APIServerPlan
+	// Rotation says which credentials are being replaced.
+	Rotation RotationPlan
 	// Kubernetes are the user's settings.
 	Kubernetes gardencorev1beta1.Kubernetes
 	// Networks of the shoot.
@@ -147,9 +149,13 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
 	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)
+	planRotations := func(in *Inputs) error {
+		p.Rotation = planRotation(&in.Shoot.Status, p.APIServer.encryptionScheme())
+		return nil
+	}
 	p.ClusterIdentity = ptr.Deref(shoot.Status.ClusterIdentity, fmt.Sprintf("%s-%s-%s", p.Namespace, p.UID, in.GardenIdentity))
 	for _, step := range []func(*Inputs) error{
-		p.planNetworks, p.planDNS, p.planAPIServer, p.planExtensions,
+		p.planNetworks, p.planDNS, p.planAPIServer, planRotations, p.planExtensions,
 		func(in *Inputs) error { return p.planImages(images) },
 		func(in *Inputs) error { return p.planPools(in, images) }, p.planSystemComponents,
 	} {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -135,29 +134,13 @@ func poolKey(shoot *gardencorev1beta1.Shoot, pool PoolPlan) (string, error) {
 	if cri := pool.Worker.CRI; cri != nil {
 		parts = append(parts, string(cri.Name))
 	}
-	parts = append(parts, rotations(shoot)...)
+	parts = append(parts, rotations(shoot, pool.Worker.Name)...)
 	kubelet, err := rollingKubeletSettings(pool.Kubelet)
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append(parts, kubelet), "\n")))
 	return name + "-" + hex.EncodeToString(sum[:])[:16], nil
-}
-
-// rotations returns when the credentials that machines hold were last rotated.
-func rotations(shoot *gardencorev1beta1.Shoot) []string {
-	credentials := shoot.Status.Credentials
-	if credentials == nil || credentials.Rotation == nil {
-		return nil
-	}
-	var times []string
-	if ca := credentials.Rotation.CertificateAuthorities; ca != nil && ca.LastInitiationTime != nil {
-		times = append(times, "ca"+strconv.FormatInt(ca.LastInitiationTime.Unix(), 10))
-	}
-	if key := credentials.Rotation.ServiceAccountKey; key != nil && key.LastInitiationTime != nil {
-		times = append(times, "sa"+strconv.FormatInt(key.LastInitiationTime.Unix(), 10))
-	}
-	return times
 }
 
 // rollingKubeletSettings renders the settings that a running node cannot take over.

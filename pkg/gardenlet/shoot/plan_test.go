@@ -117,6 +117,10 @@ func TestPoolKeyChangesWithWhatNeedsNewMachines(t *testing.T) {
 			in.Shoot.Spec.Provider.Workers[0].Volume = &gardencorev1beta1.Volume{VolumeSize: "50Gi"}
 		}, true},
 		"rotation of CA": {func(in *Inputs) { in.Shoot.Status.Credentials = rotated() }, true},
+		"rotation of CA, for other pools": {func(in *Inputs) {
+			in.Shoot.Status.Credentials = rotated()
+			in.Shoot.Status.Credentials.Rotation.CertificateAuthorities.PendingWorkersRollouts = []gardencorev1beta1.PendingWorkersRollout{{Name: in.Shoot.Spec.Provider.Workers[0].Name}}
+		}, false},
 	} {
 		if got := key(test.change) != base; got != test.rolls {
 			t.Errorf("%s: machines are replaced: %v, want %v", name, got, test.rolls)

@@ -149,6 +149,10 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	ctx, end := r.begin(ctx, shoot)
 	defer end()
 	writer := newStatusWriter(r.Garden, shoot)
+	shoot, err := takeOperations(ctx, writer, shoot)
+	if err != nil {
+		return r.failed(ctx, writer, err)
+	}
 	op, err := r.prepare(ctx, log, shoot, writer)
 	if err != nil {
 		return r.failed(ctx, writer, err)
@@ -168,7 +172,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 		return r.failed(ctx, writer, err)
 	}
 	log.Info("Reconciled", "seconds", time.Since(started).Seconds())
-	if err := writer.update(ctx, succeeded(op.infrastructure.Load(), op.Plan.Hibernation != Awake, metav1.Now())); err != nil {
+	if err := writer.update(ctx, op.succeeded(metav1.Now())); err != nil {
 		return ctrl.Result{}, err
 	}
 	op.Inputs.Shoot = writer.current()

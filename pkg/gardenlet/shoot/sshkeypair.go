@@ -6,14 +6,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/secrets"
@@ -33,15 +31,6 @@ func (o *Operation) addSSHKeypair(g *flow.Graph, f foundation) {
 	g.Add(flow.Task{
 		Name: "Publishing SSH key pair to the garden", Fn: apply(o.publishSSHKeypair), SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{f.secrets},
 	})
-}
-
-// sshKeypairRotation tells the secrets manager when the last rotation of the key pair began, if there was one.
-func sshKeypairRotation(shoot *gardencorev1beta1.Shoot) map[string]time.Time {
-	credentials := shoot.Status.Credentials
-	if credentials == nil || credentials.Rotation == nil || credentials.Rotation.SSHKeypair == nil || credentials.Rotation.SSHKeypair.LastInitiationTime == nil {
-		return nil
-	}
-	return map[string]time.Time{sshKeypairName: credentials.Rotation.SSHKeypair.LastInitiationTime.Time}
 }
 
 // generateSSHKeypair makes the key pair. The one of before a rotation is kept.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/encryption"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -26,7 +27,7 @@ func withKeys(t *testing.T, seed client.Client, change func(*Inputs), rotated ti
 			SSHKeypair: &gardencorev1beta1.ShootSSHKeypairRotation{LastInitiationTime: &metav1.Time{Time: rotated}},
 		}}
 	}
-	manager, err := secrets.New(t.Context(), seed, o.Plan.Namespace, secrets.Options{RotationInitiation: sshKeypairRotation(o.Inputs.Shoot)})
+	manager, err := secrets.New(t.Context(), seed, o.Plan.Namespace, secrets.Options{RotationInitiation: planRotation(&o.Inputs.Shoot.Status, encryption.Scheme{}).Initiated})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/rotation"
 )
 
 // progressPeriod is the least time between two reports of progress.
@@ -155,9 +156,20 @@ func succeeded(state *infrastructureState, hibernated bool, now metav1.Time) fun
 			}
 			s.Networking.EgressCIDRs = state.egress
 		}
+	}
+}
+
+// succeeded returns the change of the status after this operation without errors.
+func (o *Operation) succeeded(now metav1.Time) func(*gardencorev1beta1.ShootStatus) {
+	return func(s *gardencorev1beta1.ShootStatus) {
+		succeeded(o.infrastructure.Load(), o.Plan.Hibernation != Awake, now)(s)
 		if s.Credentials == nil {
 			s.Credentials = &gardencorev1beta1.ShootCredentials{}
 		}
+		if o.Plan.Hibernation != Asleep {
+			s.Credentials.EncryptionAtRest = encryptionAtRest(o.Plan.APIServer.encryptionScheme())
+		}
+		rotation.Finish(o.Inputs.Shoot, now)(s)
 	}
 }
 

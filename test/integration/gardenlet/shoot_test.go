@@ -133,6 +133,7 @@ func testShoot(t *testing.T) {
 	}
 	kubeconfigIsServed(t, shoot)
 	changeIsTakenOver(t, shoot)
+	credentialsAreRotated(t, shoot)
 	deleted(t, shoot)
 }
 

@@ -139,7 +139,8 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, fleet client.Client,
 	if err := fleet.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
 		return "", err
 	}
-	if renew, err := time.Parse(time.RFC3339, secret.Annotations[renewAnnotation]); err == nil && r.Now().Before(renew) {
+	authorities := authoritiesOf(shoot, secret.Annotations[authoritiesAnnotation])
+	if renew, err := time.Parse(time.RFC3339, secret.Annotations[renewAnnotation]); err == nil && r.Now().Before(renew) && authorities == secret.Annotations[authoritiesAnnotation] {
 		endpoint, _, err := reduce(secret.Data[clusterv1alpha1.SecretKubeconfig])
 		return endpoint, err
 	}
@@ -157,6 +158,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, fleet client.Client,
 	_, err = controllerutil.CreateOrPatch(ctx, fleet, secret, func() error {
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, ShootLabel, shoot.Name)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, renewAnnotation, renew.UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, authoritiesAnnotation, authorities)
 		secret.Data = map[string][]byte{clusterv1alpha1.SecretKubeconfig: kubeconfig}
 		return nil
 	})

@@ -24,7 +24,26 @@ const (
 	JoinLabel = "federation.trellis.garden/join"
 	// renewAnnotation, on a Secret, says when its credentials are to be renewed.
 	renewAnnotation = "federation.trellis.garden/renew-at"
+	// authoritiesAnnotation, on a Secret, says for which certificate authorities of the shoot its credentials are good.
+	authoritiesAnnotation = "federation.trellis.garden/authorities"
 )
+
+// authoritiesOf names the certificate authorities that credentials of a shoot have to be good for: those of a rotation, from when
+// its new ones are accepted, and from when the old ones are not. In between, what was there before goes on being good.
+func authoritiesOf(shoot *gardencorev1beta1.Shoot, before string) string {
+	credentials := shoot.Status.Credentials
+	if credentials == nil || credentials.Rotation == nil || credentials.Rotation.CertificateAuthorities == nil {
+		return ""
+	}
+	rotation := credentials.Rotation.CertificateAuthorities
+	switch rotation.Phase {
+	case gardencorev1beta1.RotationWaitingForWorkersRollout, gardencorev1beta1.RotationPrepared:
+		return fmt.Sprintf("old and %d", rotation.LastInitiationTime.Unix())
+	case gardencorev1beta1.RotationCompleted:
+		return fmt.Sprint(rotation.LastInitiationTime.Unix())
+	}
+	return before
+}
 
 // wantsMembership tells whether a shoot belongs into its project's fleets.
 func wantsMembership(shoot *gardencorev1beta1.Shoot) bool {

@@ -105,3 +105,25 @@ func TestReducePrefersTheExternalAddress(t *testing.T) {
 		t.Errorf("got %v, %v", rest, err)
 	}
 }
+
+// Credentials are renewed when the new authorities are accepted, and when the old ones are not any more.
+func TestAuthoritiesOf(t *testing.T) {
+	initiated := metav1.Unix(1_800_000_000, 0)
+	for phase, want := range map[gardencorev1beta1.CredentialsRotationPhase]string{
+		gardencorev1beta1.RotationPreparing: "before", gardencorev1beta1.RotationPreparingWithoutWorkersRollout: "before",
+		gardencorev1beta1.RotationWaitingForWorkersRollout: "old and 1800000000", gardencorev1beta1.RotationPrepared: "old and 1800000000",
+		gardencorev1beta1.RotationCompleting: "before", gardencorev1beta1.RotationCompleted: "1800000000",
+	} {
+		got := authoritiesOf(shoot(func(s *gardencorev1beta1.Shoot) {
+			s.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{
+				CertificateAuthorities: &gardencorev1beta1.CARotation{Phase: phase, LastInitiationTime: &initiated},
+			}}
+		}), "before")
+		if got != want {
+			t.Errorf("%s: %q, want %q", phase, got, want)
+		}
+	}
+	if got := authoritiesOf(shoot(), ""); got != "" {
+		t.Errorf("never rotated: %q", got)
+	}
+}

@@ -91,13 +91,20 @@ const (
 	// GardenerOperationRenewKubeconfig renews a gardenlet's kubeconfig.
 	GardenerOperationRenewKubeconfig = "renew-kubeconfig"
 
-	OperationRotateCredentialsStart          = "rotate-credentials-start"
-	OperationRotateCredentialsComplete       = "rotate-credentials-complete"
-	OperationRotateCAStart                   = "rotate-ca-start"
-	OperationRotateCAComplete                = "rotate-ca-complete"
-	OperationRotateServiceAccountKeyStart    = "rotate-serviceaccount-key-start"
-	OperationRotateServiceAccountKeyComplete = "rotate-serviceaccount-key-complete"
-	OperationRotateETCDEncryptionKey         = "rotate-etcd-encryption-key"
+	OperationRotateCredentialsStart    = "rotate-credentials-start"
+	OperationRotateCredentialsComplete = "rotate-credentials-complete"
+	// The starts without workers' rollout leave machines alone until OperationRotateRolloutWorkers names their pools.
+	OperationRotateCredentialsStartWithoutWorkersRollout       = "rotate-credentials-start-without-workers-rollout"
+	OperationRotateCAStartWithoutWorkersRollout                = "rotate-ca-start-without-workers-rollout"
+	OperationRotateServiceAccountKeyStartWithoutWorkersRollout = "rotate-serviceaccount-key-start-without-workers-rollout"
+	OperationRotateCAStart                                     = "rotate-ca-start"
+	OperationRotateCAComplete                                  = "rotate-ca-complete"
+	OperationRotateServiceAccountKeyStart                      = "rotate-serviceaccount-key-start"
+	OperationRotateServiceAccountKeyComplete                   = "rotate-serviceaccount-key-complete"
+	OperationRotateETCDEncryptionKey                           = "rotate-etcd-encryption-key"
+	// The two halves of what is one operation from Kubernetes 1.34 on.
+	OperationRotateETCDEncryptionKeyStart    = "rotate-etcd-encryption-key-start"
+	OperationRotateETCDEncryptionKeyComplete = "rotate-etcd-encryption-key-complete"
 	OperationRotateObservabilityCredentials  = "rotate-observability-credentials"
 	ShootOperationRotateSSHKeypair           = "rotate-ssh-keypair"
 	ShootOperationForceInPlaceUpdate         = "force-in-place-update"

@@ -19,10 +19,6 @@ const (
 	rotateCA                  = "rotate-ca"
 	rotateServiceAccountKey   = "rotate-serviceaccount-key"
 
-	// The two halves of what is one operation from Kubernetes 1.34 on.
-	rotateETCDEncryptionKeyStart    = OperationRotateETCDEncryptionKey + suffixStart
-	rotateETCDEncryptionKeyComplete = OperationRotateETCDEncryptionKey + suffixComplete
-
 	// maxOperationsLength is the most characters of an annotation with operations.
 	maxOperationsLength = 4096
 )
@@ -31,10 +27,10 @@ var (
 	// plainOperations are the operations of a Shoot that take no argument, in the order in which messages list them.
 	plainOperations = []string{
 		GardenerOperationReconcile, GardenerOperationRetry, GardenerOperationMaintain, ShootOperationForceInPlaceUpdate,
-		OperationRotateCredentialsStart, rotateCredentials + suffixStartWithoutRollout, OperationRotateCredentialsComplete,
-		OperationRotateCAStart, rotateCA + suffixStartWithoutRollout, OperationRotateCAComplete,
-		OperationRotateServiceAccountKeyStart, rotateServiceAccountKey + suffixStartWithoutRollout, OperationRotateServiceAccountKeyComplete,
-		OperationRotateETCDEncryptionKey, rotateETCDEncryptionKeyStart, rotateETCDEncryptionKeyComplete,
+		OperationRotateCredentialsStart, OperationRotateCredentialsStartWithoutWorkersRollout, OperationRotateCredentialsComplete,
+		OperationRotateCAStart, OperationRotateCAStartWithoutWorkersRollout, OperationRotateCAComplete,
+		OperationRotateServiceAccountKeyStart, OperationRotateServiceAccountKeyStartWithoutWorkersRollout, OperationRotateServiceAccountKeyComplete,
+		OperationRotateETCDEncryptionKey, OperationRotateETCDEncryptionKeyStart, OperationRotateETCDEncryptionKeyComplete,
 		OperationRotateObservabilityCredentials, ShootOperationRotateSSHKeypair,
 	}
 	// onlyAtOnce are operations that cannot wait for the next maintenance.
@@ -141,7 +137,7 @@ func (v operationsValidator) problem(operation string) string {
 	if !v.atOnce && onlyAtOnce.Has(operation) {
 		return "cannot wait for maintenance; use annotation " + GardenerOperation
 	}
-	if minor, ok := minorOf(v.shoot.Spec.Kubernetes.Version); ok && minor >= 34 && (operation == rotateETCDEncryptionKeyStart || operation == rotateETCDEncryptionKeyComplete) {
+	if minor, ok := minorOf(v.shoot.Spec.Kubernetes.Version); ok && minor >= 34 && (operation == OperationRotateETCDEncryptionKeyStart || operation == OperationRotateETCDEncryptionKeyComplete) {
 		return "was removed with Kubernetes 1.34; use " + OperationRotateETCDEncryptionKey
 	}
 	if v.atOnce && strings.HasPrefix(operation, "rotate-") {
