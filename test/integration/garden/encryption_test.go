@@ -93,7 +93,8 @@ func (g *encryptedGarden) configure(ctx context.Context) (err error) {
 		for _, resource := range resources {
 			names = append(names, resource.GroupResource().String())
 		}
-		encoded, err := yaml.Marshal(encryption.Configuration(encryption.Secretbox, names, g.record.Stage, keys))
+		scheme := encryption.Scheme{Provider: encryption.Secretbox, Resources: names}
+		encoded, err := yaml.Marshal(encryption.Configuration(scheme, scheme, g.record.Stage, keys))
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ var (
 	// onlyAtOnce are operations that cannot wait for the next maintenance.
 	onlyAtOnce = sets.New(GardenerOperationRetry, GardenerOperationMaintain, ShootOperationForceInPlaceUpdate)
 	// possibleAsleep are rotations that need neither the API server nor machines.
-	possibleAsleep = sets.New(OperationRotateObservabilityCredentials, ShootOperationRotateSSHKeypair)
+	possibleAsleep = sets.New(ShootOperationRotateSSHKeypair)
 	// forceDeletionCodes are what makes it pointless to wait for an orderly deletion.
 	forceDeletionCodes = sets.New(
 		ErrorCleanupClusterResources, ErrorConfigurationProblem, ErrorInfraDependencies, ErrorInfraUnauthenticated, ErrorInfraUnauthorized,
@@ -139,6 +139,9 @@ func (v operationsValidator) problem(operation string) string {
 	}
 	if minor, ok := minorOf(v.shoot.Spec.Kubernetes.Version); ok && minor >= 34 && (operation == OperationRotateETCDEncryptionKeyStart || operation == OperationRotateETCDEncryptionKeyComplete) {
 		return "was removed with Kubernetes 1.34; use " + OperationRotateETCDEncryptionKey
+	}
+	if operation == OperationRotateObservabilityCredentials {
+		return "is not offered: control planes have no observability components with credentials of their own"
 	}
 	if v.atOnce && strings.HasPrefix(operation, "rotate-") {
 		return v.rotationProblem(operation)

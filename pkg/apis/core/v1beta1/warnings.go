@@ -85,7 +85,6 @@ func credentialsOf(shoot *Shoot) []credential {
 		{"certificate authorities", OperationRotateCAStart, deref(deref(rotation.CertificateAuthorities).LastInitiationTime).Time, false},
 		{"key for service account tokens", OperationRotateServiceAccountKeyStart, deref(deref(rotation.ServiceAccountKey).LastInitiationTime).Time, false},
 		{"key for encryption at rest", OperationRotateETCDEncryptionKey, deref(deref(rotation.ETCDEncryptionKey).LastInitiationTime).Time, isAutomatic(periods.ETCDEncryptionKey)},
-		{"credentials for observability", OperationRotateObservabilityCredentials, deref(deref(rotation.Observability).LastInitiationTime).Time, isAutomatic(periods.Observability)},
 	}
 	if IsWorkerless(shoot) || !SSHAccessEnabled(&shoot.Spec) {
 		return credentials

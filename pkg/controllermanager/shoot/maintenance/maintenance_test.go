@@ -221,7 +221,7 @@ func TestOperate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
 			shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: test.state}
-			Operate(shoot)
+			Operate(shoot, now)
 			for key := range map[string]bool{operation: true, putOff: true, again: true} {
 				if got := shoot.Annotations[key]; got != test.want[key] {
 					t.Errorf("annotation %s = %q, want %q", key, got, test.want[key])

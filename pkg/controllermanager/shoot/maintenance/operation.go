@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
@@ -41,10 +42,10 @@ func dropRequest(shoot *corev1beta1.Shoot) {
 	}))
 }
 
-// Operate asks for what a maintenance does beside updates: the operations that were put off to the window, else a
-// reconciliation; a retry for a shoot that failed while its changes were confined to the window. What the API would refuse by
+// Operate asks for what a maintenance does beside updates: the operations that were put off to the window, and
+// rotations that are due, else a reconciliation; a retry for a shoot that failed while its changes were confined to the window. What the API would refuse by
 // now is skipped. It returns what it asked for if that is worth telling.
-func Operate(shoot *corev1beta1.Shoot) []string {
+func Operate(shoot *corev1beta1.Shoot, now time.Time) []string {
 	dropRequest(shoot)
 	last := shoot.Status.LastOperation
 	switch {
@@ -55,11 +56,11 @@ func Operate(shoot *corev1beta1.Shoot) []string {
 	}
 	putOff := operations(shoot, corev1beta1.GardenerMaintenanceOperation)
 	delete(shoot.Annotations, corev1beta1.GardenerMaintenanceOperation)
-	if len(putOff) == 0 {
+	told := rotate(shoot, now)
+	if len(putOff)+len(told) == 0 {
 		add(shoot, corev1beta1.GardenerOperationReconcile)
 		return nil
 	}
-	var told []string
 	for _, operation := range putOff {
 		if problem := corev1beta1.OperationProblem(shoot, operation); problem != "" {
 			told = append(told, fmt.Sprintf("Operation %q skipped: it %s", operation, problem))

@@ -1,5 +1,5 @@
 // Package maintenance keeps shoots up to date in their maintenance windows: Kubernetes and machine images follow the cloud
-// profile, operations that were put off are started, failed operations are tried again.
+// profile, operations that were put off are started, credentials whose time has come are rotated, failed operations are tried again.
 package maintenance
 
 import (
@@ -110,12 +110,12 @@ func (r *Reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	}
 	updated := shoot.DeepCopy()
 	changes, failures := Update(updated, profile, now)
-	changes = append(changes, Operate(updated)...)
+	changes = append(changes, Operate(updated, now)...)
 	err = r.patch(ctx, shoot, updated)
 	if isRefusal(err) {
 		failures = append(failures, "the API refused the updates: "+err.Error())
 		updated = shoot.DeepCopy()
-		changes = Operate(updated)
+		changes = Operate(updated, now)
 		err = r.patch(ctx, shoot, updated)
 	}
 	if err != nil {

@@ -1,0 +1,49 @@
+package maintenance
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// dueRotations returns the operations that replace the credentials whose time has come by spec.maintenance.autoRotation. What the
+// API would refuse now waits for the next window.
+func dueRotations(shoot *corev1beta1.Shoot, now time.Time) []string {
+	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.AutoRotation == nil || shoot.Spec.Maintenance.AutoRotation.Credentials == nil {
+		return nil
+	}
+	config := shoot.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey
+	var last *metav1.Time
+	if credentials := shoot.Status.Credentials; credentials != nil && credentials.Rotation != nil && credentials.Rotation.ETCDEncryptionKey != nil {
+		last = credentials.Rotation.ETCDEncryptionKey.LastInitiationTime
+	}
+	const operation = corev1beta1.OperationRotateETCDEncryptionKey
+	if !isDue(config, last, shoot.CreationTimestamp, now) || corev1beta1.OperationProblem(shoot, operation) != "" {
+		return nil
+	}
+	return []string{operation}
+}
+
+// isDue tells whether a credential is older than its period; one that was never rotated is as old as the shoot.
+func isDue(config *corev1beta1.MaintenanceRotationConfig, last *metav1.Time, created metav1.Time, now time.Time) bool {
+	if config == nil || config.RotationPeriod == nil || config.RotationPeriod.Duration <= 0 {
+		return false
+	}
+	if last == nil {
+		last = &created
+	}
+	return !last.IsZero() && !now.Before(last.Add(config.RotationPeriod.Duration))
+}
+
+// rotate starts the rotations that are due, and tells which.
+func rotate(shoot *corev1beta1.Shoot, now time.Time) []string {
+	var told []string
+	for _, operation := range dueRotations(shoot, now) {
+		add(shoot, operation)
+		told = append(told, fmt.Sprintf("Operation %q started: its rotation period is over", operation))
+	}
+	return told
+}

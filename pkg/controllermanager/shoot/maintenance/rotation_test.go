@@ -1,0 +1,68 @@
+package maintenance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+func TestDueRotations(t *testing.T) {
+	const due = "rotate-etcd-encryption-key"
+	every := func(days int) *corev1beta1.MaintenanceRotationConfig {
+		return &corev1beta1.MaintenanceRotationConfig{RotationPeriod: &metav1.Duration{Duration: time.Duration(days) * 24 * time.Hour}}
+	}
+	ago := func(days int) *metav1.Time {
+		at := metav1.NewTime(now.Add(-time.Duration(days) * 24 * time.Hour))
+		return &at
+	}
+	for name, test := range map[string]struct {
+		change func(*corev1beta1.Shoot)
+		want   string
+	}{
+		"as old as the shoot": {func(*corev1beta1.Shoot) {}, due},
+		"young shoot":         {func(s *corev1beta1.Shoot) { s.CreationTimestamp = *ago(6) }, ""},
+		"turned off": {func(s *corev1beta1.Shoot) {
+			s.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey = every(0)
+		}, ""},
+		"rotated lately": {func(s *corev1beta1.Shoot) {
+			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationTime: ago(6), Phase: corev1beta1.RotationCompleted},
+			}}
+		}, ""},
+		"rotated long ago": {func(s *corev1beta1.Shoot) {
+			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationTime: ago(8), Phase: corev1beta1.RotationCompleted},
+			}}
+		}, due},
+		"under way": {func(s *corev1beta1.Shoot) {
+			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationTime: ago(8), Phase: corev1beta1.RotationPreparing},
+			}}
+		}, ""},
+		"no rotations": {func(s *corev1beta1.Shoot) { s.Spec.Maintenance.AutoRotation = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := newShoot()
+			shoot.CreationTimestamp = *ago(100)
+			shoot.Status.LastOperation.Type = corev1beta1.LastOperationTypeReconcile
+			shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "pool"}}
+			shoot.Spec.Maintenance.AutoRotation = &corev1beta1.MaintenanceAutoRotation{Credentials: &corev1beta1.MaintenanceCredentialsAutoRotation{
+				ETCDEncryptionKey: every(7),
+			}}
+			test.change(shoot)
+			if got := strings.Join(dueRotations(shoot, now), " "); got != test.want {
+				t.Errorf("due are %q, want %q", got, test.want)
+			}
+			Operate(shoot, now)
+			for _, operation := range strings.Fields(test.want) {
+				if !strings.Contains(shoot.Annotations[corev1beta1.GardenerOperation], operation) {
+					t.Errorf("%s was not started: %v", operation, shoot.Annotations)
+				}
+			}
+		})
+	}
+}
