@@ -52,7 +52,7 @@ for dir in core/v1beta1 core/v1 security/v1alpha1 seedmanagement/v1alpha1 operat
     served="$served $module/pkg/apis/$dir"
 done
 # shellcheck disable=SC2086
-tool client-gen --clientset-name versioned --input-base "$module/pkg/apis" $inputs --go-header-file hack/boilerplate.go.txt \
+tool client-gen --clientset-name versioned --prefers-protobuf --input-base "$module/pkg/apis" $inputs --go-header-file hack/boilerplate.go.txt \
     --output-dir "$client/clientset" --output-pkg "$module/$client/clientset"
 # shellcheck disable=SC2086
 tool lister-gen --go-header-file hack/boilerplate.go.txt --output-dir "$client/listers" --output-pkg "$module/$client/listers" $served

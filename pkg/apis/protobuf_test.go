@@ -46,7 +46,7 @@ func TestProtobufRoundTripOfNothing(t *testing.T) {
 	}
 }
 
-func filled(t *testing.T, scheme *runtime.Scheme, kind schema.GroupVersionKind, filler *randfill.Filler) runtime.Object {
+func filled(t testing.TB, scheme *runtime.Scheme, kind schema.GroupVersionKind, filler *randfill.Filler) runtime.Object {
 	t.Helper()
 	object, err := scheme.New(kind)
 	if err != nil {

@@ -13,28 +13,14 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
-	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
-	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
-	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
 var (
 	gardenScheme = sync.OnceValue(func() *runtime.Scheme {
-		return newScheme(
-			kubernetesscheme.AddToScheme,
-			apiregistrationv1.AddToScheme,
-			gardencorev1beta1.AddToScheme,
-			gardencorev1.AddToScheme,
-			securityv1alpha1.AddToScheme,
-			seedmanagementv1alpha1.AddToScheme,
-			operationsv1alpha1.AddToScheme,
-			authenticationv1alpha1.AddToScheme,
-		)
+		return newScheme(append([]func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, apiregistrationv1.AddToScheme}, gardenGroups...)...)
 	})
 	seedScheme = sync.OnceValue(func() *runtime.Scheme {
 		return newScheme(

@@ -45,8 +45,7 @@ type Options struct {
 
 // NewOptions returns options with their defaults.
 func NewOptions() *Options {
-	codec := Codecs.LegacyCodec(storedVersions...)
-	recommended := genericoptions.NewRecommendedOptions(etcdPrefix, codec)
+	recommended := genericoptions.NewRecommendedOptions(etcdPrefix, newStorageCodec())
 	recommended.SecureServing.BindPort = defaultPort
 	// kube-apiserver has already queued a request fairly before it passes it on.
 	recommended.Features.EnablePriorityAndFairness = false

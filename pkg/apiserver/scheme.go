@@ -80,17 +80,12 @@ func registerAsInternal(scheme *runtime.Scheme, version schema.GroupVersion) {
 	}
 }
 
-// jsonOnly offers JSON and YAML. Our types have no protobuf form, and a client that offers several media types must
-// not be answered in one that cannot be written.
-type jsonOnly struct{ runtime.NegotiatedSerializer }
-
-// SupportedMediaTypes implements runtime.NegotiatedSerializer.
-func (s jsonOnly) SupportedMediaTypes() []runtime.SerializerInfo {
-	var supported []runtime.SerializerInfo
-	for _, info := range s.NegotiatedSerializer.SupportedMediaTypes() {
-		if info.MediaType == runtime.ContentTypeJSON || info.MediaType == runtime.ContentTypeYAML {
-			supported = append(supported, info)
-		}
+// newStorageCodec writes objects to etcd as protobuf, which is smaller and faster than JSON, and reads what is there in either:
+// gardens of earlier versions stored JSON.
+func newStorageCodec() runtime.Codec {
+	protobuf, found := runtime.SerializerInfoForMediaType(Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !found {
+		panic("the codec factory has no protobuf")
 	}
-	return supported
+	return Codecs.CodecForVersions(protobuf.Serializer, Codecs.UniversalDeserializer(), schema.GroupVersions(storedVersions), runtime.InternalGroupVersioner)
 }

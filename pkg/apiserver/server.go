@@ -104,7 +104,6 @@ func install(server *genericapiserver.GenericAPIServer, served map[schema.GroupV
 	for version, storage := range served {
 		if groups[version.Group] == nil {
 			group := genericapiserver.NewDefaultAPIGroupInfo(version.Group, Scheme, ParameterCodec, Codecs)
-			group.NegotiatedSerializer = jsonOnly{group.NegotiatedSerializer}
 			groups[version.Group] = &group
 		}
 		groups[version.Group].VersionedResourcesStorageMap[version.Version] = storage

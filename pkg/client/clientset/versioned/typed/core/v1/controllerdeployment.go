@@ -47,6 +47,7 @@ func newControllerDeployments(c *CoreV1Client) *controllerDeployments {
 			"",
 			func() *corev1.ControllerDeployment { return &corev1.ControllerDeployment{} },
 			func() *corev1.ControllerDeploymentList { return &corev1.ControllerDeploymentList{} },
+			gentype.PrefersProtobuf[*corev1.ControllerDeployment](),
 		),
 	}
 }

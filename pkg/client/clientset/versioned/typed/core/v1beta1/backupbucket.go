@@ -49,6 +49,7 @@ func newBackupBuckets(c *CoreV1beta1Client) *backupBuckets {
 			"",
 			func() *corev1beta1.BackupBucket { return &corev1beta1.BackupBucket{} },
 			func() *corev1beta1.BackupBucketList { return &corev1beta1.BackupBucketList{} },
+			gentype.PrefersProtobuf[*corev1beta1.BackupBucket](),
 		),
 	}
 }

@@ -49,6 +49,7 @@ func newBackupEntries(c *CoreV1beta1Client, namespace string) *backupEntries {
 			namespace,
 			func() *corev1beta1.BackupEntry { return &corev1beta1.BackupEntry{} },
 			func() *corev1beta1.BackupEntryList { return &corev1beta1.BackupEntryList{} },
+			gentype.PrefersProtobuf[*corev1beta1.BackupEntry](),
 		),
 	}
 }

@@ -47,6 +47,7 @@ func newControllerDeployments(c *CoreV1beta1Client) *controllerDeployments {
 			"",
 			func() *corev1beta1.ControllerDeployment { return &corev1beta1.ControllerDeployment{} },
 			func() *corev1beta1.ControllerDeploymentList { return &corev1beta1.ControllerDeploymentList{} },
+			gentype.PrefersProtobuf[*corev1beta1.ControllerDeployment](),
 		),
 	}
 }

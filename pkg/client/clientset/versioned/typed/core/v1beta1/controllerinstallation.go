@@ -49,6 +49,7 @@ func newControllerInstallations(c *CoreV1beta1Client) *controllerInstallations {
 			"",
 			func() *corev1beta1.ControllerInstallation { return &corev1beta1.ControllerInstallation{} },
 			func() *corev1beta1.ControllerInstallationList { return &corev1beta1.ControllerInstallationList{} },
+			gentype.PrefersProtobuf[*corev1beta1.ControllerInstallation](),
 		),
 	}
 }

@@ -47,6 +47,7 @@ func newControllerRegistrations(c *CoreV1beta1Client) *controllerRegistrations {
 			"",
 			func() *corev1beta1.ControllerRegistration { return &corev1beta1.ControllerRegistration{} },
 			func() *corev1beta1.ControllerRegistrationList { return &corev1beta1.ControllerRegistrationList{} },
+			gentype.PrefersProtobuf[*corev1beta1.ControllerRegistration](),
 		),
 	}
 }

@@ -47,6 +47,7 @@ func newExposureClasses(c *CoreV1beta1Client) *exposureClasses {
 			"",
 			func() *corev1beta1.ExposureClass { return &corev1beta1.ExposureClass{} },
 			func() *corev1beta1.ExposureClassList { return &corev1beta1.ExposureClassList{} },
+			gentype.PrefersProtobuf[*corev1beta1.ExposureClass](),
 		),
 	}
 }

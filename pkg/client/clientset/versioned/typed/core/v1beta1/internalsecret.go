@@ -47,6 +47,7 @@ func newInternalSecrets(c *CoreV1beta1Client, namespace string) *internalSecrets
 			namespace,
 			func() *corev1beta1.InternalSecret { return &corev1beta1.InternalSecret{} },
 			func() *corev1beta1.InternalSecretList { return &corev1beta1.InternalSecretList{} },
+			gentype.PrefersProtobuf[*corev1beta1.InternalSecret](),
 		),
 	}
 }

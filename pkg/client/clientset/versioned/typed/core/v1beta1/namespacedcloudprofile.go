@@ -49,6 +49,7 @@ func newNamespacedCloudProfiles(c *CoreV1beta1Client, namespace string) *namespa
 			namespace,
 			func() *corev1beta1.NamespacedCloudProfile { return &corev1beta1.NamespacedCloudProfile{} },
 			func() *corev1beta1.NamespacedCloudProfileList { return &corev1beta1.NamespacedCloudProfileList{} },
+			gentype.PrefersProtobuf[*corev1beta1.NamespacedCloudProfile](),
 		),
 	}
 }

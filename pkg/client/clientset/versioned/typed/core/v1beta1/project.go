@@ -49,6 +49,7 @@ func newProjects(c *CoreV1beta1Client) *projects {
 			"",
 			func() *corev1beta1.Project { return &corev1beta1.Project{} },
 			func() *corev1beta1.ProjectList { return &corev1beta1.ProjectList{} },
+			gentype.PrefersProtobuf[*corev1beta1.Project](),
 		),
 	}
 }

@@ -47,6 +47,7 @@ func newQuotas(c *CoreV1beta1Client, namespace string) *quotas {
 			namespace,
 			func() *corev1beta1.Quota { return &corev1beta1.Quota{} },
 			func() *corev1beta1.QuotaList { return &corev1beta1.QuotaList{} },
+			gentype.PrefersProtobuf[*corev1beta1.Quota](),
 		),
 	}
 }

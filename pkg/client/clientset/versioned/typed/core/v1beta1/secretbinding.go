@@ -47,6 +47,7 @@ func newSecretBindings(c *CoreV1beta1Client, namespace string) *secretBindings {
 			namespace,
 			func() *corev1beta1.SecretBinding { return &corev1beta1.SecretBinding{} },
 			func() *corev1beta1.SecretBindingList { return &corev1beta1.SecretBindingList{} },
+			gentype.PrefersProtobuf[*corev1beta1.SecretBinding](),
 		),
 	}
 }

@@ -49,6 +49,7 @@ func newSeeds(c *CoreV1beta1Client) *seeds {
 			"",
 			func() *corev1beta1.Seed { return &corev1beta1.Seed{} },
 			func() *corev1beta1.SeedList { return &corev1beta1.SeedList{} },
+			gentype.PrefersProtobuf[*corev1beta1.Seed](),
 		),
 	}
 }

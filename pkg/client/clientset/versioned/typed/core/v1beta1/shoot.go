@@ -54,6 +54,7 @@ func newShoots(c *CoreV1beta1Client, namespace string) *shoots {
 			namespace,
 			func() *corev1beta1.Shoot { return &corev1beta1.Shoot{} },
 			func() *corev1beta1.ShootList { return &corev1beta1.ShootList{} },
+			gentype.PrefersProtobuf[*corev1beta1.Shoot](),
 		),
 	}
 }
@@ -62,6 +63,7 @@ func newShoots(c *CoreV1beta1Client, namespace string) *shoots {
 func (c *shoots) CreateAdminKubeconfigRequest(ctx context.Context, shootName string, adminKubeconfigRequest *v1alpha1.AdminKubeconfigRequest, opts v1.CreateOptions) (result *v1alpha1.AdminKubeconfigRequest, err error) {
 	result = &v1alpha1.AdminKubeconfigRequest{}
 	err = c.GetClient().Post().
+		UseProtobufAsDefault().
 		Namespace(c.GetNamespace()).
 		Resource("shoots").
 		Name(shootName).
@@ -77,6 +79,7 @@ func (c *shoots) CreateAdminKubeconfigRequest(ctx context.Context, shootName str
 func (c *shoots) CreateViewerKubeconfigRequest(ctx context.Context, shootName string, viewerKubeconfigRequest *v1alpha1.ViewerKubeconfigRequest, opts v1.CreateOptions) (result *v1alpha1.ViewerKubeconfigRequest, err error) {
 	result = &v1alpha1.ViewerKubeconfigRequest{}
 	err = c.GetClient().Post().
+		UseProtobufAsDefault().
 		Namespace(c.GetNamespace()).
 		Resource("shoots").
 		Name(shootName).
@@ -92,6 +95,7 @@ func (c *shoots) CreateViewerKubeconfigRequest(ctx context.Context, shootName st
 func (c *shoots) UpdateBinding(ctx context.Context, shootName string, shoot *corev1beta1.Shoot, opts v1.UpdateOptions) (result *corev1beta1.Shoot, err error) {
 	result = &corev1beta1.Shoot{}
 	err = c.GetClient().Put().
+		UseProtobufAsDefault().
 		Namespace(c.GetNamespace()).
 		Resource("shoots").
 		Name(shootName).

@@ -47,6 +47,7 @@ func newShootStates(c *CoreV1beta1Client, namespace string) *shootStates {
 			namespace,
 			func() *corev1beta1.ShootState { return &corev1beta1.ShootState{} },
 			func() *corev1beta1.ShootStateList { return &corev1beta1.ShootStateList{} },
+			gentype.PrefersProtobuf[*corev1beta1.ShootState](),
 		),
 	}
 }

@@ -49,6 +49,7 @@ func newBastions(c *OperationsV1alpha1Client, namespace string) *bastions {
 			namespace,
 			func() *operationsv1alpha1.Bastion { return &operationsv1alpha1.Bastion{} },
 			func() *operationsv1alpha1.BastionList { return &operationsv1alpha1.BastionList{} },
+			gentype.PrefersProtobuf[*operationsv1alpha1.Bastion](),
 		),
 	}
 }

@@ -47,6 +47,7 @@ func newCredentialsBindings(c *SecurityV1alpha1Client, namespace string) *creden
 			namespace,
 			func() *securityv1alpha1.CredentialsBinding { return &securityv1alpha1.CredentialsBinding{} },
 			func() *securityv1alpha1.CredentialsBindingList { return &securityv1alpha1.CredentialsBindingList{} },
+			gentype.PrefersProtobuf[*securityv1alpha1.CredentialsBinding](),
 		),
 	}
 }

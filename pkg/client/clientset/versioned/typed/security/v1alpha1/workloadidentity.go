@@ -49,6 +49,7 @@ func newWorkloadIdentities(c *SecurityV1alpha1Client, namespace string) *workloa
 			namespace,
 			func() *securityv1alpha1.WorkloadIdentity { return &securityv1alpha1.WorkloadIdentity{} },
 			func() *securityv1alpha1.WorkloadIdentityList { return &securityv1alpha1.WorkloadIdentityList{} },
+			gentype.PrefersProtobuf[*securityv1alpha1.WorkloadIdentity](),
 		),
 	}
 }
@@ -57,6 +58,7 @@ func newWorkloadIdentities(c *SecurityV1alpha1Client, namespace string) *workloa
 func (c *workloadIdentities) CreateToken(ctx context.Context, workloadIdentityName string, tokenRequest *securityv1alpha1.TokenRequest, opts v1.CreateOptions) (result *securityv1alpha1.TokenRequest, err error) {
 	result = &securityv1alpha1.TokenRequest{}
 	err = c.GetClient().Post().
+		UseProtobufAsDefault().
 		Namespace(c.GetNamespace()).
 		Resource("workloadidentities").
 		Name(workloadIdentityName).

@@ -49,6 +49,7 @@ func newGardenlets(c *SeedmanagementV1alpha1Client, namespace string) *gardenlet
 			namespace,
 			func() *seedmanagementv1alpha1.Gardenlet { return &seedmanagementv1alpha1.Gardenlet{} },
 			func() *seedmanagementv1alpha1.GardenletList { return &seedmanagementv1alpha1.GardenletList{} },
+			gentype.PrefersProtobuf[*seedmanagementv1alpha1.Gardenlet](),
 		),
 	}
 }

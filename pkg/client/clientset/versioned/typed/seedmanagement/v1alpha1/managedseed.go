@@ -49,6 +49,7 @@ func newManagedSeeds(c *SeedmanagementV1alpha1Client, namespace string) *managed
 			namespace,
 			func() *seedmanagementv1alpha1.ManagedSeed { return &seedmanagementv1alpha1.ManagedSeed{} },
 			func() *seedmanagementv1alpha1.ManagedSeedList { return &seedmanagementv1alpha1.ManagedSeedList{} },
+			gentype.PrefersProtobuf[*seedmanagementv1alpha1.ManagedSeed](),
 		),
 	}
 }

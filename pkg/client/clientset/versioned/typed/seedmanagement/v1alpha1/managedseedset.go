@@ -49,6 +49,7 @@ func newManagedSeedSets(c *SeedmanagementV1alpha1Client, namespace string) *mana
 			namespace,
 			func() *seedmanagementv1alpha1.ManagedSeedSet { return &seedmanagementv1alpha1.ManagedSeedSet{} },
 			func() *seedmanagementv1alpha1.ManagedSeedSetList { return &seedmanagementv1alpha1.ManagedSeedSetList{} },
+			gentype.PrefersProtobuf[*seedmanagementv1alpha1.ManagedSeedSet](),
 		),
 	}
 }
