@@ -177,28 +177,10 @@ func (r *run) applyFile(ctx context.Context, c *cluster, path string) error {
 	return nil
 }
 
-// registerExtension packs the extension's chart and applies its ControllerDeployment and ControllerRegistration.
+// registerExtension applies the extension's ControllerDeployment, with its chart and image, and its ControllerRegistration.
 func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir string) error {
-	archive, err := helm.Pack(os.DirFS(filepath.Join(r.Root, dir, "charts")), name)
+	chart, err := r.chartOfExtension(name, dir)
 	if err != nil {
-		return err
-	}
-	image, err := r.image(name)
-	if err != nil {
-		return err
-	}
-	overwrite, err := r.builtVector()
-	if err != nil {
-		return err
-	}
-	deployment := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": core + "/v1beta1", "kind": "ControllerDeployment", "metadata": map[string]any{"name": name}, "type": "helm",
-		"providerConfig": map[string]any{
-			"chart":  base64.StdEncoding.EncodeToString(archive),
-			"values": map[string]any{"image": image, "imageVectorOverwrite": overwrite},
-		},
-	}}
-	if err := garden.applyPatiently(ctx, deployment); err != nil {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(r.Root, dir, "example", "*.yaml"))
@@ -216,7 +198,7 @@ func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir 
 		}
 		for _, object := range objects {
 			if object.GetKind() == "ControllerDeployment" {
-				continue
+				object.Object["providerConfig"] = chart
 			}
 			if err := garden.applyPatiently(ctx, object); err != nil {
 				return err
@@ -224,6 +206,26 @@ func (r *run) registerExtension(ctx context.Context, garden *cluster, name, dir 
 		}
 	}
 	return nil
+}
+
+// chartOfExtension packs the extension's chart and gives it values; it returns the providerConfig of a ControllerDeployment.
+func (r *run) chartOfExtension(name, dir string) (map[string]any, error) {
+	archive, err := helm.Pack(os.DirFS(filepath.Join(r.Root, dir, "charts")), name)
+	if err != nil {
+		return nil, err
+	}
+	image, err := r.image(name)
+	if err != nil {
+		return nil, err
+	}
+	overwrite, err := r.builtVector()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"chart":  base64.StdEncoding.EncodeToString(archive),
+		"values": map[string]any{"image": image, "imageVectorOverwrite": overwrite},
+	}, nil
 }
 
 // seedPhase makes the runtime cluster a seed: it installs gardenlet, which joins the garden by a bootstrap token.
