@@ -31,7 +31,11 @@ apiVersion: security.gardener.cloud/v1alpha1
 kind: WorkloadIdentity
 metadata: {name: e2e, namespace: garden-demo}
 spec: {audiences: [sts.example.com], targetSystem: {type: local}}`)
-	t.Cleanup(func() { garden.run(t, "-n", "garden-demo", "delete", "workloadidentity", "e2e") })
+	t.Cleanup(func() {
+		if _, err := garden.try(context.Background(), "", "-n", "garden-demo", "delete", "workloadidentity", "e2e"); err != nil {
+			t.Error(err)
+		}
+	})
 	answer, err := garden.try(t.Context(), `{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{}}`,
 		"create", "--raw", "/apis/security.gardener.cloud/v1alpha1/namespaces/garden-demo/workloadidentities/e2e/token", "-f", "-")
 	if err != nil {
