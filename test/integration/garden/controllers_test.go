@@ -180,6 +180,10 @@ func testCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	create(t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
+	})
 	for name, test := range map[string]struct {
 		organizations []string
 		want          certificatesv1.RequestConditionType
