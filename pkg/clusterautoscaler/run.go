@@ -48,7 +48,7 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 	if err != nil {
 		return err
 	}
-	machines, err := startMachines(ctx, seed, options, limits)
+	machines, err := startMachines(ctx, log, seed, options, limits)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func newAutoscaler(log logr.Logger, options Options, groups Groups, clientset ku
 }
 
 // startMachines watches the machines of the shoot in the seed.
-func startMachines(ctx context.Context, seed *rest.Config, options Options, limits []nodegroup.Limits) (*nodegroup.Machines, error) {
+func startMachines(ctx context.Context, log logr.Logger, seed *rest.Config, options Options, limits []nodegroup.Limits) (*nodegroup.Machines, error) {
 	types := runtime.NewScheme()
 	if err := machinev1alpha1.AddToScheme(types); err != nil {
 		return nil, err
@@ -96,7 +96,11 @@ func startMachines(ctx context.Context, seed *rest.Config, options Options, limi
 	if err != nil {
 		return nil, fmt.Errorf("client of the seed: %w", err)
 	}
-	go func() { _ = watched.Start(ctx) }()
+	go func() {
+		if err := watched.Start(ctx); err != nil {
+			log.Error(err, "Watching machines of the seed ended")
+		}
+	}()
 	for _, object := range []client.Object{&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.Machine{}, &machinev1alpha1.MachineClass{}} {
 		// Returns when the kind has been read once.
 		if _, err := watched.GetCache().GetInformer(ctx, object); err != nil {

@@ -41,13 +41,13 @@ func main() {
 	flag.Var(&search, "I", "folder in which imported files are looked for; may be repeated")
 	output := flag.String("gogo_out", "", "folder below which Go code is written")
 	flag.Parse()
-	if err := run(search, *output, flag.Args()); err != nil {
+	if err := run(context.Background(), search, *output, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "protoc:", err)
 		os.Exit(1)
 	}
 }
 
-func run(search []string, output string, files []string) error {
+func run(ctx context.Context, search []string, output string, files []string) error {
 	if output == "" || len(files) != 1 {
 		return errors.New("call it with --gogo_out=<folder> and one file")
 	}
@@ -55,7 +55,7 @@ func run(search []string, output string, files []string) error {
 	if err != nil {
 		return err
 	}
-	request, err := compile(search, name)
+	request, err := compile(ctx, search, name)
 	if err != nil {
 		return err
 	}
@@ -90,12 +90,12 @@ func importName(search []string, file string) (string, error) {
 }
 
 // compile parses a file with what it imports, and describes them: imported files first.
-func compile(search []string, name string) (*pluginpb.CodeGeneratorRequest, error) {
+func compile(ctx context.Context, search []string, name string) (*pluginpb.CodeGeneratorRequest, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: search}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
-	compiled, err := compiler.Compile(context.Background(), name)
+	compiled, err := compiler.Compile(ctx, name)
 	if err != nil {
 		return nil, err
 	}

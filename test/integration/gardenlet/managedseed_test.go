@@ -33,7 +33,7 @@ func startShootCluster(t *testing.T) (*environment.Environment, client.Client) {
 	t.Helper()
 	binary, err := environment.KubernetesBinary()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	cluster, err := environment.Start(context.Background(), binary)
 	if err != nil {

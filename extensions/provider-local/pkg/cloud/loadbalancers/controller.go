@@ -29,13 +29,14 @@ const everything = "everything"
 
 // Controller writes the addresses of Services.
 type Controller struct {
-	client   kubernetes.Interface
-	log      logr.Logger
-	services corelisters.ServiceLister
-	nodes    corelisters.NodeLister
-	synced   []cache.InformerSynced
-	queue    workqueue.TypedRateLimitingInterface[string]
-	start    func(stop <-chan struct{})
+	client    kubernetes.Interface
+	log       logr.Logger
+	services  corelisters.ServiceLister
+	nodes     corelisters.NodeLister
+	synced    []cache.InformerSynced
+	informers []cache.SharedIndexInformer
+	queue     workqueue.TypedRateLimitingInterface[string]
+	start     func(stop <-chan struct{})
 }
 
 // Rules are what a controller may do in the cluster of its client.
@@ -56,17 +57,29 @@ func New(client kubernetes.Interface, log logr.Logger) *Controller {
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 30*time.Second)),
 		start:  factory.Start,
 	}
-	for _, informer := range []cache.SharedIndexInformer{services.Informer(), nodes.Informer()} {
-		enqueue := func(any) { c.queue.Add(everything) }
-		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	c.informers = []cache.SharedIndexInformer{services.Informer(), nodes.Informer()}
+	return c
+}
+
+// watch has every change looked at.
+func (c *Controller) watch() error {
+	enqueue := func(any) { c.queue.Add(everything) }
+	for _, informer := range c.informers {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }, DeleteFunc: enqueue,
 		})
+		if err != nil {
+			return fmt.Errorf("watching services and nodes: %w", err)
+		}
 	}
-	return c
+	return nil
 }
 
 // Run works until the context ends.
 func (c *Controller) Run(ctx context.Context) error {
+	if err := c.watch(); err != nil {
+		return err
+	}
 	c.start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return ctx.Err()
