@@ -13,6 +13,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 )
@@ -124,21 +125,11 @@ func (o *Operation) addExtensions(g *flow.Graph, lifecycle Lifecycle, after ...f
 func (o *Operation) deployExtension(ctx context.Context, wanted ExtensionPlan) error {
 	object := &extensionsv1alpha1.Extension{ObjectMeta: o.meta(wanted.Type)}
 	return extension.Deploy(ctx, o.Seed, object, true, func() {
-		object.Annotations = withAnnotations(object.Annotations, deleteLifecycleAnnotation, string(wanted.DeleteLifecycle), timeoutAnnotation, wanted.Timeout.String())
+		object.Annotations = component.Merge(object.Annotations, map[string]string{
+			deleteLifecycleAnnotation: string(wanted.DeleteLifecycle), timeoutAnnotation: wanted.Timeout.String(),
+		})
 		object.Spec.DefaultSpec = extensionsv1alpha1.DefaultSpec{Type: wanted.Type, ProviderConfig: compact(wanted.ProviderConfig)}
 	})
-}
-
-// withAnnotations returns annotations with pairs of keys and values.
-func withAnnotations(annotations map[string]string, pairs ...string) map[string]string {
-	result := maps.Clone(annotations)
-	if result == nil {
-		result = map[string]string{}
-	}
-	for pair := range slices.Chunk(pairs, 2) {
-		result[pair[0]] = pair[1]
-	}
-	return result
 }
 
 // addUnwantedExtensions adds the removal of Extensions that the shoot does not have any more.
