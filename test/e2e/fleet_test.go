@@ -66,12 +66,14 @@ func TestFleetDuplicates(t *testing.T) {
 }
 
 // An override whose path the object lacks is shown in the binding with the field and the path; the other member gets
-// the object as it is.
+// the object as it is. The policy names the override among its dependent ones: else the member may get the object before
+// the override is known, and an override that fails later takes nothing away.
 func TestFleetOverrideOfMissingPath(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := input(t, l, "000-karmada-nginx-3docs.yaml")
 	manifest = strings.Replace(manifest, "path: /spec/template/spec/containers/0/image", "path: /spec/template/spec/containers/7/image", 1)
+	manifest = strings.Replace(manifest, "  resourceSelectors:", "  dependentOverrides: [example-override]\n  resourceSelectors:", 1)
 	l.removeAfterwards(t, fleet, manifest, "deploy/nginx", m1, m2)
 	fleet.apply(t, manifest)
 	fleet.eventually(t, time.Minute, contains("False", "member1", "overriders.plaintext[0].path", "containers/7"),
