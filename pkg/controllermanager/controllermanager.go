@@ -29,6 +29,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/controllermanager/cloudprofile"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/controllerinstallation"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/event"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/inuse"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/managedseedset"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/namespacedcloudprofile"
@@ -121,6 +122,9 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 		return fmt.Errorf("client of the garden: %w", err)
 	}
 	if err := mgr.Add(&bootstrap.Runnable{Client: uncached}); err != nil {
+		return err
+	}
+	if err := index.Add(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	for _, part := range parts(options) {

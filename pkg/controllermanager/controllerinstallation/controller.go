@@ -16,17 +16,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
-// finalizer keeps a registration until it is installed nowhere.
-const finalizer = "core.gardener.cloud/controllerregistration"
+// registrationFinalizer keeps a registration until it is installed nowhere.
+const registrationFinalizer = "core.gardener.cloud/controllerregistration"
 
 // Reconciler keeps, seed by seed, the installations that the seed needs.
 type Reconciler struct {
@@ -158,10 +159,13 @@ func (r *Reconciler) situation(ctx context.Context, name string) (Situation, err
 		return situation, err
 	}
 	registrations := &corev1beta1.ControllerRegistrationList{}
+	if err := r.Client.List(ctx, registrations, client.UnsafeDisableDeepCopy); err != nil {
+		return situation, fmt.Errorf("list controller registrations: %w", err)
+	}
 	shoots := &corev1beta1.ShootList{}
 	buckets, entries := &corev1beta1.BackupBucketList{}, &corev1beta1.BackupEntryList{}
-	for _, list := range []client.ObjectList{registrations, shoots, buckets, entries} {
-		if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	for _, list := range []client.ObjectList{shoots, buckets, entries} {
+		if err := r.Client.List(ctx, list, index.OfSeed(name), client.UnsafeDisableDeepCopy); err != nil {
 			return situation, fmt.Errorf("list %T: %w", list, err)
 		}
 	}
@@ -169,47 +173,45 @@ func (r *Reconciler) situation(ctx context.Context, name string) (Situation, err
 		situation.Registrations = append(situation.Registrations, &registrations.Items[i])
 	}
 	for i := range shoots.Items {
-		shoot := &shoots.Items[i]
-		if ptr.Deref(shoot.Spec.SeedName, "") == name || ptr.Deref(shoot.Status.SeedName, "") == name {
-			situation.Shoots = append(situation.Shoots, shoot)
-		}
+		situation.Shoots = append(situation.Shoots, &shoots.Items[i])
 	}
 	for i := range buckets.Items {
-		if ptr.Deref(buckets.Items[i].Spec.SeedName, "") == name {
-			situation.BackupBuckets = append(situation.BackupBuckets, &buckets.Items[i])
-		}
+		situation.BackupBuckets = append(situation.BackupBuckets, &buckets.Items[i])
 	}
-	situation.BackupEntryProviders = entryProviders(entries.Items, buckets.Items, name)
-	return situation, nil
+	var err error
+	situation.BackupEntryProviders, err = r.entryProviders(ctx, entries.Items)
+	return situation, err
 }
 
 // entryProviders returns the providers of the buckets that hold backups which a seed cares for. Such a bucket may be another
 // seed's: after a move, backups stay where they are until they are copied.
-func entryProviders(entries []corev1beta1.BackupEntry, buckets []corev1beta1.BackupBucket, seed string) sets.Set[string] {
-	providers := map[string]string{}
-	for i := range buckets {
-		providers[buckets[i].Name] = buckets[i].Spec.Provider.Type
-	}
-	found := sets.New[string]()
+func (r *Reconciler) entryProviders(ctx context.Context, entries []corev1beta1.BackupEntry) (sets.Set[string], error) {
+	names := sets.New[string]()
 	for i := range entries {
-		if provider := providers[entries[i].Spec.BucketName]; provider != "" && ptr.Deref(entries[i].Spec.SeedName, "") == seed {
-			found.Insert(provider)
+		names.Insert(entries[i].Spec.BucketName)
+	}
+	providers := sets.New[string]()
+	for name := range names {
+		bucket := &corev1beta1.BackupBucket{}
+		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, bucket); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("backup bucket %s: %w", name, err)
+		}
+		if bucket.Spec.Provider.Type != "" {
+			providers.Insert(bucket.Spec.Provider.Type)
 		}
 	}
-	return found
+	return providers, nil
 }
 
 // installations returns the seed's installations by registration.
 func (r *Reconciler) installations(ctx context.Context, seed string) (map[string]*corev1beta1.ControllerInstallation, error) {
 	list := &corev1beta1.ControllerInstallationList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, index.OfSeed(seed)); err != nil {
 		return nil, fmt.Errorf("list controller installations: %w", err)
 	}
 	result := map[string]*corev1beta1.ControllerInstallation{}
 	for i := range list.Items {
-		if reference := list.Items[i].Spec.SeedRef; reference != nil && reference.Name == seed {
-			result[list.Items[i].Spec.RegistrationRef.Name] = &list.Items[i]
-		}
+		result[list.Items[i].Spec.RegistrationRef.Name] = &list.Items[i]
 	}
 	return result, nil
 }
@@ -292,25 +294,15 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, req reconcile.Reque
 	if err := r.Client.Get(ctx, req.NamespacedName, registration); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if registration.DeletionTimestamp == nil {
+		return reconcile.Result{}, finalizer.Ensure(ctx, r.Client, registration, registrationFinalizer)
+	}
 	list := &corev1beta1.ControllerInstallationList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, index.OfRegistration(registration.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list controller installations: %w", err)
 	}
-	installed := sets.New[string]()
-	for _, installation := range list.Items {
-		installed.Insert(installation.Spec.RegistrationRef.Name)
-	}
-	changed := false
-	if registration.DeletionTimestamp == nil {
-		changed = controllerutil.AddFinalizer(registration, finalizer)
-	} else if !installed.Has(registration.Name) {
-		changed = controllerutil.RemoveFinalizer(registration, finalizer)
-	}
-	if !changed {
+	if len(list.Items) > 0 {
 		return reconcile.Result{}, nil
 	}
-	if err := r.Client.Update(ctx, registration); err != nil {
-		return reconcile.Result{}, fmt.Errorf("finalizer of controller registration %s: %w", registration.Name, err)
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, finalizer.Remove(ctx, r.Client, registration, registrationFinalizer)
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
 func registration(name string, resources ...corev1beta1.ControllerResource) *corev1beta1.ControllerRegistration {
@@ -145,21 +146,51 @@ func TestInstallationNamesDiffer(t *testing.T) {
 	}
 }
 
-func TestEntryProviders(t *testing.T) {
-	bucket := corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: corev1beta1.BackupBucketSpec{SeedName: ptr.To("other"), Provider: corev1beta1.BackupBucketProvider{Type: "s3"}}}
-	entry := func(bucket, seed string) corev1beta1.BackupEntry {
-		return corev1beta1.BackupEntry{Spec: corev1beta1.BackupEntrySpec{BucketName: bucket, SeedName: &seed}}
-	}
-	for name, test := range map[string]struct {
-		entry corev1beta1.BackupEntry
-		want  []string
-	}{
-		"ours":              {entry("b", "a"), []string{"s3"}},
-		"another seed's":    {entry("b", "other"), nil},
-		"in unknown bucket": {entry("gone", "a"), nil},
-	} {
-		if got := sets.List(entryProviders([]corev1beta1.BackupEntry{test.entry}, []corev1beta1.BackupBucket{bucket}, "a")); !slices.Equal(got, test.want) {
-			t.Errorf("%s: providers = %v, want %v", name, got, test.want)
+// What a seed needs is decided by what is on it, is leaving it, or backs up to a bucket that may be another seed's.
+func TestSituation(t *testing.T) {
+	shoot := func(name, wanted, actual string) *corev1beta1.Shoot {
+		return &corev1beta1.Shoot{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-a", Name: name},
+			Spec:       corev1beta1.ShootSpec{SeedName: &wanted}, Status: corev1beta1.ShootStatus{SeedName: &actual},
 		}
+	}
+	bucket := func(name, seed, provider string) *corev1beta1.BackupBucket {
+		return &corev1beta1.BackupBucket{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1beta1.BackupBucketSpec{SeedName: &seed, Provider: corev1beta1.BackupBucketProvider{Type: provider}},
+		}
+	}
+	entry := func(name, seed, bucket string) *corev1beta1.BackupEntry {
+		return &corev1beta1.BackupEntry{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-a", Name: name},
+			Spec:       corev1beta1.BackupEntrySpec{SeedName: &seed, BucketName: bucket},
+		}
+	}
+	r := &Reconciler{Client: indextest.NewClientBuilder().WithObjects(
+		&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		shoot("here", "a", "a"), shoot("leaving", "b", "a"), shoot("coming", "a", "b"), shoot("there", "b", "b"),
+		bucket("ours", "a", "local"), bucket("theirs", "b", "s3"), bucket("unrelated", "b", "gcs"),
+		entry("moved", "a", "theirs"), entry("lost", "a", "gone"), entry("another", "b", "unrelated"),
+	).Build()}
+	situation, err := r.situation(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shoots, buckets []string
+	for _, one := range situation.Shoots {
+		shoots = append(shoots, one.Name)
+	}
+	for _, one := range situation.BackupBuckets {
+		buckets = append(buckets, one.Name)
+	}
+	slices.Sort(shoots)
+	if want := []string{"coming", "here", "leaving"}; !slices.Equal(shoots, want) {
+		t.Errorf("shoots = %v, want %v", shoots, want)
+	}
+	if want := []string{"ours"}; !slices.Equal(buckets, want) {
+		t.Errorf("buckets = %v, want %v", buckets, want)
+	}
+	if got, want := sets.List(situation.BackupEntryProviders), []string{"s3"}; !slices.Equal(got, want) {
+		t.Errorf("providers of entries = %v, want %v", got, want)
 	}
 }

@@ -11,12 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-garden/trellis/pkg/apis"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
 func newSet(replicas int32) *seedmanagementv1alpha1.ManagedSeedSet {
@@ -168,7 +167,7 @@ func TestOrdinalOf(t *testing.T) {
 func TestSetGrowsAndGoes(t *testing.T) {
 	ctx := context.Background()
 	set := newSet(1)
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(set).
+	c := indextest.NewClientBuilder().WithObjects(set).
 		WithStatusSubresource(set, &corev1beta1.Shoot{}, &seedmanagementv1alpha1.ManagedSeed{}).Build()
 	r := &Reconciler{Client: c, Replicas: c, SyncPeriod: time.Minute, Now: time.Now}
 	key := client.ObjectKey{Namespace: "garden", Name: "eu-0"}
@@ -234,7 +233,7 @@ func TestPendingKeepsItsTime(t *testing.T) {
 func TestReplicasOfOthersAreLeftAlone(t *testing.T) {
 	set := newSet(1)
 	foreign := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "eu-0"}}
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(set, foreign).Build()
+	c := indextest.NewClientBuilder().WithObjects(set, foreign).Build()
 	r := &Reconciler{Client: c, Replicas: c}
 	if replicas, err := r.replicas(context.Background(), set); err != nil || len(replicas) > 0 {
 		t.Errorf("replicas = %v, %v; want none", replicas, err)
@@ -244,7 +243,7 @@ func TestReplicasOfOthersAreLeftAlone(t *testing.T) {
 func TestUpdateReachesReplicas(t *testing.T) {
 	ctx := context.Background()
 	set := newSet(1)
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(set, &corev1beta1.Seed{
+	c := indextest.NewClientBuilder().WithObjects(set, &corev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: "eu-0"},
 		Status:     corev1beta1.SeedStatus{Conditions: []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: "True"}}},
 	}).WithStatusSubresource(set, &corev1beta1.Shoot{}, &seedmanagementv1alpha1.ManagedSeed{}).Build()

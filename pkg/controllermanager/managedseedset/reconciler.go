@@ -21,6 +21,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
 // DefaultSyncPeriod is how often a set is looked at although nothing seems to have changed.
@@ -158,14 +159,10 @@ func (r *Reconciler) addSeed(ctx context.Context, replica *replica) error {
 	}
 	replica.seed = seed
 	shoots := &corev1beta1.ShootList{}
-	if err := r.Client.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, shoots, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list shoots: %w", err)
 	}
-	for i := range shoots.Items {
-		if ptr.Deref(shoots.Items[i].Spec.SeedName, "") == seed.Name || ptr.Deref(shoots.Items[i].Status.SeedName, "") == seed.Name {
-			replica.hosts++
-		}
-	}
+	replica.hosts = len(shoots.Items)
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -14,6 +13,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
 // CareReconciler writes the conditions of seeds that can be told from the garden: whether their extensions and their buckets for
@@ -77,39 +77,19 @@ func (r *CareReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 
 func (r *CareReconciler) look(ctx context.Context, seed *corev1beta1.Seed) error {
 	installations := &corev1beta1.ControllerInstallationList{}
-	if err := r.Client.List(ctx, installations, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, installations, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list controller installations: %w", err)
 	}
 	buckets := &corev1beta1.BackupBucketList{}
-	if err := r.Client.List(ctx, buckets, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, buckets, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list backup buckets: %w", err)
 	}
-	list := conditions.Set(seed.Status.Conditions, ExtensionsReady(installationsOn(installations.Items, seed.Name)), r.Now())
+	list := conditions.Set(seed.Status.Conditions, ExtensionsReady(installations.Items), r.Now())
 	if seed.Spec.Backup == nil {
 		list = conditions.Remove(list, corev1beta1.SeedBackupBucketsReady)
 	} else {
-		list = conditions.Set(list, BackupBucketsReady(bucketsOf(buckets.Items, seed.Name)), r.Now())
+		list = conditions.Set(list, BackupBucketsReady(buckets.Items), r.Now())
 	}
 	seed.Status.Conditions = list
 	return nil
-}
-
-func installationsOn(all []corev1beta1.ControllerInstallation, seed string) []corev1beta1.ControllerInstallation {
-	var found []corev1beta1.ControllerInstallation
-	for i := range all {
-		if reference := all[i].Spec.SeedRef; reference != nil && reference.Name == seed {
-			found = append(found, all[i])
-		}
-	}
-	return found
-}
-
-func bucketsOf(all []corev1beta1.BackupBucket, seed string) []corev1beta1.BackupBucket {
-	var found []corev1beta1.BackupBucket
-	for i := range all {
-		if ptr.Deref(all[i].Spec.SeedName, "") == seed {
-			found = append(found, all[i])
-		}
-	}
-	return found
 }

@@ -10,12 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-garden/trellis/pkg/apis"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
 // installation has the conditions Valid, Installed, Healthy and Progressing with the given statuses, as far as they are given.
@@ -91,7 +90,7 @@ func TestCareLeavesOtherConditionsAlone(t *testing.T) {
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: "True"}, {Type: corev1beta1.SeedBackupBucketsReady, Status: "False"}}
 	unready := installation("flannel")
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(seed, &unready).WithStatusSubresource(seed).Build()
+	c := indextest.NewClientBuilder().WithObjects(seed, &unready).WithStatusSubresource(seed).Build()
 	r := &CareReconciler{Client: c, Now: time.Now}
 	if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)}); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
 const (
@@ -92,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // markShoots marks the shoots of a seed of which nothing is known any more.
 func (r *Reconciler) markShoots(ctx context.Context, seed *corev1beta1.Seed) error {
 	shoots := &corev1beta1.ShootList{}
-	if err := r.Client.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, shoots, index.OfSeed(seed.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list shoots: %w", err)
 	}
 	var errs []error

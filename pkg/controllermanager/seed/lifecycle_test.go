@@ -8,11 +8,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-garden/trellis/pkg/apis"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -39,7 +38,7 @@ func TestSilentGardenlet(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Namespace: LeaseNamespace, Name: "a"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed},
 				})
 			}
-			c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(objects...).WithStatusSubresource(seed).Build()
+			c := indextest.NewClientBuilder().WithObjects(objects...).WithStatusSubresource(seed).Build()
 			r := &Reconciler{Client: c, Leases: c, GracePeriod: DefaultGracePeriod, Now: func() time.Time { return now }}
 
 			result, err := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)})
@@ -71,7 +70,7 @@ func TestShootsOfASilentSeedAreUnknown(t *testing.T) {
 		}
 	}
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(seed, shoot("here", "a"), shoot("there", "b")).WithStatusSubresource(seed, &corev1beta1.Shoot{}).Build()
+	c := indextest.NewClientBuilder().WithObjects(seed, shoot("here", "a"), shoot("there", "b")).WithStatusSubresource(seed, &corev1beta1.Shoot{}).Build()
 	r := &Reconciler{Client: c, Leases: c, GracePeriod: DefaultGracePeriod, ShootGracePeriod: DefaultShootGracePeriod, Now: func() time.Time { return now }}
 	if _, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(seed)}); err != nil {
 		t.Fatal(err)

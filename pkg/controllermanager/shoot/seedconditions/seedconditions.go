@@ -17,6 +17,7 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
 )
 
 // types are the conditions that seeds have and shoots do not.
@@ -57,15 +58,13 @@ func (r *Reconciler) seedsOfShoot(ctx context.Context, shoot client.Object) []re
 		return nil
 	}
 	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
-	if err := r.Client.List(ctx, managedSeeds, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, managedSeeds, index.OfShoot(shoot.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list managed seeds")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range managedSeeds.Items {
-		if reference := managedSeeds.Items[i].Spec.Shoot; reference != nil && reference.Name == shoot.GetName() {
-			requests = append(requests, seedOf(ctx, &managedSeeds.Items[i])...)
-		}
+		requests = append(requests, seedOf(ctx, &managedSeeds.Items[i])...)
 	}
 	return requests
 }

@@ -7,12 +7,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/trellis-garden/trellis/pkg/apis"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/index/indextest"
 )
 
 func TestShootShowsTheConditionsOfItsSeed(t *testing.T) {
@@ -28,7 +27,7 @@ func TestShootShowsTheConditionsOfItsSeed(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "eu", Finalizers: []string{"gardener"}},
 		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "eu"}},
 	}
-	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(shoot, seed, managedSeed).WithStatusSubresource(shoot, seed).Build()
+	c := indextest.NewClientBuilder().WithObjects(shoot, seed, managedSeed).WithStatusSubresource(shoot, seed).Build()
 	r := &Reconciler{Client: c, Now: time.Now}
 	statuses := func() map[corev1beta1.ConditionType]corev1beta1.ConditionStatus {
 		t.Helper()
