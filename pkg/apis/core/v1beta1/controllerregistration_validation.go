@@ -66,6 +66,8 @@ func validateControllerResource(resource *ControllerResource, path *field.Path) 
 	errs = append(errs, validateRequired(resource.Type, path.Child("type"), "name the type, as Shoots and Seeds will")...)
 	errs = append(errs, validateClusterTypes(resource.AutoEnable, path.Child("autoEnable"))...)
 	errs = append(errs, validateClusterTypes(resource.ClusterCompatibility, path.Child("clusterCompatibility"))...)
+	errs = append(errs, refuseIf(deref(resource.ContinuousEndpointUpdate), path.Child("continuousEndpointUpdate"),
+		"the endpoint of a control plane is its DNS name and does not move", "set it to false or leave it out")...)
 	errs = append(errs, validatePositive(resource.ReconcileTimeout, path.Child("reconcileTimeout"))...)
 	if resource.Kind != extensionKind {
 		errs = append(errs, validateNoExtensionSettings(resource, path)...)

@@ -145,6 +145,7 @@ func TestValidateControllers(t *testing.T) {
 	check(t, []change[*ControllerRegistration]{
 		{"no time", func(r *ControllerRegistration) { r.Spec.Resources[1].ReconcileTimeout = seconds(0) }, "spec.resources[1].reconcileTimeout", "longer than 0"},
 		{"enabled where it cannot be", func(r *ControllerRegistration) { r.Spec.Resources[1].AutoEnable = []ClusterType{ClusterTypeSeed} }, "spec.resources[1].autoEnable[0]", "clusterCompatibility"},
+		{"endpoints passed on", func(r *ControllerRegistration) { r.Spec.Resources[1].ContinuousEndpointUpdate = ptr.To(true) }, "spec.resources[1].continuousEndpointUpdate", "leave it out"},
 		{"unknown cluster", func(r *ControllerRegistration) { r.Spec.Resources[1].ClusterCompatibility = []ClusterType{"moon"} }, "spec.resources[1].clusterCompatibility[0]", `"seed"`},
 		{"deployment of nobody", func(r *ControllerRegistration) { r.Spec.Deployment.DeploymentRefs[0].Name = "" }, "spec.deployment.deploymentRefs[0].name", "ControllerDeployment"},
 	}, aRegistration, ValidateControllerRegistration)

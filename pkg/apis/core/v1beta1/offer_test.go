@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	"testing"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,12 @@ func TestNotOfferedToShoots(t *testing.T) {
 			s.Spec.Monitoring = &Monitoring{Alerting: &Alerting{EmailReceivers: []string{"a@example.com"}}}
 		}, "spec.monitoring.alerting.emailReceivers", "not offered"},
 		{"no alerts", func(s *Shoot) { s.Spec.Monitoring = &Monitoring{Alerting: &Alerting{}} }, "", ""},
+		{"monitoring's passwords", func(s *Shoot) {
+			s.Spec.Maintenance.AutoRotation.Credentials.Observability = &MaintenanceRotationConfig{RotationPeriod: &metav1.Duration{Duration: time.Hour}}
+		}, "spec.maintenance.autoRotation.credentials.observability.rotationPeriod", "leave it out"},
+		{"monitoring's passwords, as others default them", func(s *Shoot) {
+			s.Spec.Maintenance.AutoRotation.Credentials.Observability = &MaintenanceRotationConfig{RotationPeriod: &metav1.Duration{Duration: DefaultRotationPeriod}}
+		}, "", ""},
 		{"one provider", dns(local), "", ""},
 		{"domains", dns(DNSProvider{Type: ptr.To("local"), Domains: &DNSIncludeExclude{Include: []string{"a.b"}}}), "spec.dns.providers[0].domains", "spec.dns.domain only"},
 		{"zones", dns(DNSProvider{Type: ptr.To("local"), Zones: &DNSIncludeExclude{Exclude: []string{"a"}}}), "spec.dns.providers[0].zones", "finds the hosted zone"},
@@ -77,6 +84,9 @@ func TestNotOfferedToSeeds(t *testing.T) {
 		{"PROXY protocol", settings(func(s *SeedSettings) {
 			s.LoadBalancerServices.ProxyProtocol = &LoadBalancerServicesProxyProtocol{Allowed: true}
 		}), balancer + "proxyProtocol.allowed", "gateway"},
+		{"zonal ingress", settings(func(s *SeedSettings) {
+			s.LoadBalancerServices.ZonalIngress = &SeedSettingLoadBalancerServicesZonalIngress{Enabled: ptr.To(true)}
+		}), balancer + "zonalIngress.enabled", "one gateway"},
 		{"class", settings(func(s *SeedSettings) { s.LoadBalancerServices.Class = ptr.To("a") }), balancer + "class", "gateway"},
 		{"weeder", settings(func(s *SeedSettings) { s.DependencyWatchdog.Weeder.Enabled = true }), "spec.settings.dependencyWatchdog.weeder.enabled", "set it to false"},
 		{"prober", settings(func(s *SeedSettings) { s.DependencyWatchdog.Prober.Enabled = true }), "spec.settings.dependencyWatchdog.prober.enabled", "set it to false"},

@@ -76,5 +76,4 @@ func setDefaultsLoadBalancerServices(services *SeedSettingLoadBalancerServices) 
 	for i := range services.Zones {
 		setDefault(&services.Zones[i].ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
-	setDefault(&setBlock(&services.ZonalIngress).Enabled, true)
 }

@@ -37,6 +37,8 @@ func balancersNotOffered(services *SeedSettingLoadBalancerServices, path *field.
 	errs = append(errs, refuseIf(deref(s.ExternalTrafficPolicy) == corev1.ServiceExternalTrafficPolicyLocal, path.Child("externalTrafficPolicy"), why, instead)...)
 	errs = append(errs, refuseIf(len(s.Zones) > 0, path.Child("zones"), why, instead)...)
 	errs = append(errs, refuseIf(deref(s.ProxyProtocol).Allowed, path.Child("proxyProtocol", "allowed"), why, instead)...)
+	errs = append(errs, refuseIf(deref(deref(s.ZonalIngress).Enabled), path.Child("zonalIngress", "enabled"),
+		"a seed has one gateway for all its zones", "set it to false or leave it out")...)
 	return append(errs, refuseIf(s.Class != nil, path.Child("class"), why, instead)...)
 }
 

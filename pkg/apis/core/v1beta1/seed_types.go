@@ -264,7 +264,7 @@ type SeedSettingLoadBalancerServices struct {
 	// Whether PROXY protocol headers are accepted. Defaults to nil, which is equivalent to not allowing ProxyProtocol.
 	// +optional
 	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty" protobuf:"bytes,4,opt,name=proxyProtocol"`
-	// Whether there is one load balancer per zone. Defaults to true.
+	// Whether there is one load balancer per zone. Not offered: a seed has one gateway for all its zones.
 	// +optional
 	ZonalIngress *SeedSettingLoadBalancerServicesZonalIngress `json:"zonalIngress,omitempty" protobuf:"bytes,5,opt,name=zonalIngress"`
 	// Load balancer class of the services.
@@ -295,7 +295,7 @@ type LoadBalancerServicesProxyProtocol struct {
 
 // SeedSettingLoadBalancerServicesZonalIngress says whether there is one load balancer per zone.
 type SeedSettingLoadBalancerServicesZonalIngress struct {
-	// Whether there is. Defaults to true.
+	// Whether there is. Defaults to false; true is refused.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty" protobuf:"bytes,1,opt,name=enabled"`
 }

@@ -173,9 +173,8 @@ func setDefaultsMaintenance(maintenance *Maintenance, shoot *Shoot) {
 	if maintenance.TimeWindow == nil {
 		maintenance.TimeWindow = defaultTimeWindow(shoot)
 	}
-	credentials := setBlock(&setBlock(&maintenance.AutoRotation).Credentials)
-	setDefault(&setBlock(&credentials.Observability).RotationPeriod, metav1.Duration{Duration: DefaultRotationPeriod})
 	if withWorkers {
+		credentials := setBlock(&setBlock(&maintenance.AutoRotation).Credentials)
 		setDefault(&setBlock(&credentials.SSHKeypair).RotationPeriod, metav1.Duration{Duration: DefaultRotationPeriod})
 	}
 }

@@ -12,6 +12,11 @@ func notOfferedToShoots(spec *ShootSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, refuseIf(len(deref(deref(spec.Monitoring).Alerting).EmailReceivers) > 0, path.Child("monitoring", "alerting", "emailReceivers"),
 		"no monitoring stack runs beside control planes that could send mail",
 		"let a monitoring of your own watch the cluster and its Shoot's status.conditions")...)
+	rotation := deref(deref(deref(spec.Maintenance).AutoRotation).Credentials).Observability
+	// Shoots of others have the default of the published API, which asks for nothing.
+	period := deref(deref(rotation).RotationPeriod).Duration
+	errs = append(errs, refuseIf(period > 0 && period != DefaultRotationPeriod, path.Child("maintenance", "autoRotation", "credentials", "observability", "rotationPeriod"),
+		"control planes have no observability components with credentials of their own", "leave it out or set it to 0s")...)
 	errs = append(errs, dnsNotOffered(spec.DNS, path.Child("dns", "providers"))...)
 	errs = append(errs, refuseIf(slices.Contains(deref(spec.Networking).IPFamilies, IPFamilyIPv6), path.Child("networking", "ipFamilies"),
 		"networks of clusters are IPv4", "leave the field out")...)

@@ -310,7 +310,8 @@ type MaintenanceAutoRotation struct {
 
 // MaintenanceCredentialsAutoRotation says how often credentials are rotated.
 type MaintenanceCredentialsAutoRotation struct {
-	// Passwords of the monitoring.
+	// Passwords of the monitoring. Not offered, except for the value 168h, which has no effect: control planes have no monitoring
+	// with passwords of its own.
 	// +optional
 	Observability *MaintenanceRotationConfig `json:"observability,omitempty" protobuf:"bytes,1,opt,name=observability"`
 	// SSH key of the machines.

@@ -20,9 +20,6 @@ var (
 	}
 )
 
-// IsWorkerless tells whether a Shoot has no workers: only its API server is of use.
-func IsWorkerless(shoot *Shoot) bool { return len(shoot.Spec.Provider.Workers) == 0 }
-
 // ValidateShoot checks a Shoot on its own. What it takes from its cloud profile is checked by ValidateShootAgainstCloudProfile.
 func ValidateShoot(shoot *Shoot) field.ErrorList {
 	errs := validateMeta(&shoot.ObjectMeta, true, apivalidation.NameIsDNSLabel)

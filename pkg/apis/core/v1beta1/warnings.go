@@ -92,12 +92,6 @@ func credentialsOf(shoot *Shoot) []credential {
 	return append(credentials, credential{"SSH key", ShootOperationRotateSSHKeypair, deref(deref(rotation.SSHKeypair).LastInitiationTime).Time, isAutomatic(periods.SSHKeypair)})
 }
 
-// SSHAccessEnabled tells whether the machines of a Shoot can be reached by SSH. They can unless it is turned off.
-func SSHAccessEnabled(spec *ShootSpec) bool {
-	settings := spec.Provider.WorkersSettings
-	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
-}
-
 // CloudProfileWarnings tells the owner of a CloudProfile about deprecated fields, each once.
 func CloudProfileWarnings(profile *CloudProfile) []string {
 	return offerWarnings(profile.Spec.Kubernetes.Versions, profile.Spec.MachineImages, field.NewPath("spec"))

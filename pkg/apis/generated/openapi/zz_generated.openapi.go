@@ -3440,7 +3440,7 @@ func schema_pkg_apis_core_v1beta1_ControllerResource(ref common.ReferenceCallbac
 					},
 					"continuousEndpointUpdate": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether changes of the endpoints are passed on at any time.",
+							Description: "Whether changes of the endpoints are passed on at any time. Not offered: the endpoint of a control plane is its DNS name.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6616,7 +6616,7 @@ func schema_pkg_apis_core_v1beta1_MaintenanceCredentialsAutoRotation(ref common.
 				Properties: map[string]spec.Schema{
 					"observability": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Passwords of the monitoring.",
+							Description: "Passwords of the monitoring. Not offered, except for the value 168h, which has no effect: control planes have no monitoring with passwords of its own.",
 							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -8846,7 +8846,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingLoadBalancerServices(ref common.Ref
 					},
 					"zonalIngress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether there is one load balancer per zone. Defaults to true.",
+							Description: "Whether there is one load balancer per zone. Not offered: a seed has one gateway for all its zones.",
 							Ref:         ref(v1beta1.SeedSettingLoadBalancerServicesZonalIngress{}.OpenAPIModelName()),
 						},
 					},
@@ -8874,7 +8874,7 @@ func schema_pkg_apis_core_v1beta1_SeedSettingLoadBalancerServicesZonalIngress(re
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether there is. Defaults to true.",
+							Description: "Whether there is. Defaults to false; true is refused.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

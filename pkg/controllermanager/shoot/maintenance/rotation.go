@@ -15,16 +15,35 @@ func dueRotations(shoot *corev1beta1.Shoot, now time.Time) []string {
 	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.AutoRotation == nil || shoot.Spec.Maintenance.AutoRotation.Credentials == nil {
 		return nil
 	}
-	config := shoot.Spec.Maintenance.AutoRotation.Credentials.ETCDEncryptionKey
-	var last *metav1.Time
-	if credentials := shoot.Status.Credentials; credentials != nil && credentials.Rotation != nil && credentials.Rotation.ETCDEncryptionKey != nil {
-		last = credentials.Rotation.ETCDEncryptionKey.LastInitiationTime
+	periods, done := shoot.Spec.Maintenance.AutoRotation.Credentials, &corev1beta1.ShootCredentialsRotation{}
+	if credentials := shoot.Status.Credentials; credentials != nil && credentials.Rotation != nil {
+		done = credentials.Rotation
 	}
-	const operation = corev1beta1.OperationRotateETCDEncryptionKey
-	if !isDue(config, last, shoot.CreationTimestamp, now) || corev1beta1.OperationProblem(shoot, operation) != "" {
-		return nil
+	var encryptionKey, sshKeypair *metav1.Time
+	if done.ETCDEncryptionKey != nil {
+		encryptionKey = done.ETCDEncryptionKey.LastInitiationTime
 	}
-	return []string{operation}
+	if done.SSHKeypair != nil {
+		sshKeypair = done.SSHKeypair.LastInitiationTime
+	}
+	keypairPeriod := periods.SSHKeypair
+	if corev1beta1.IsWorkerless(shoot) || !corev1beta1.SSHAccessEnabled(&shoot.Spec) {
+		keypairPeriod = nil
+	}
+	var due []string
+	for _, one := range []struct {
+		operation string
+		config    *corev1beta1.MaintenanceRotationConfig
+		last      *metav1.Time
+	}{
+		{corev1beta1.OperationRotateETCDEncryptionKey, periods.ETCDEncryptionKey, encryptionKey},
+		{corev1beta1.ShootOperationRotateSSHKeypair, keypairPeriod, sshKeypair},
+	} {
+		if isDue(one.config, one.last, shoot.CreationTimestamp, now) && corev1beta1.OperationProblem(shoot, one.operation) == "" {
+			due = append(due, one.operation)
+		}
+	}
+	return due
 }
 
 // isDue tells whether a credential is older than its period; one that was never rotated is as old as the shoot.

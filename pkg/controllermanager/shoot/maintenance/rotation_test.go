@@ -11,7 +11,7 @@ import (
 )
 
 func TestDueRotations(t *testing.T) {
-	const due = "rotate-etcd-encryption-key"
+	const due, sshKeypair = "rotate-etcd-encryption-key", "rotate-ssh-keypair"
 	every := func(days int) *corev1beta1.MaintenanceRotationConfig {
 		return &corev1beta1.MaintenanceRotationConfig{RotationPeriod: &metav1.Duration{Duration: time.Duration(days) * 24 * time.Hour}}
 	}
@@ -42,6 +42,20 @@ func TestDueRotations(t *testing.T) {
 			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationTime: ago(8), Phase: corev1beta1.RotationPreparing},
 			}}
+		}, ""},
+		"SSH key pair": {func(s *corev1beta1.Shoot) { s.Spec.Maintenance.AutoRotation.Credentials.SSHKeypair = every(7) }, due + " " + sshKeypair},
+		"SSH key pair alone, never rotated": {func(s *corev1beta1.Shoot) {
+			s.Spec.Maintenance.AutoRotation.Credentials = &corev1beta1.MaintenanceCredentialsAutoRotation{SSHKeypair: every(7)}
+		}, sshKeypair},
+		"SSH key pair rotated lately": {func(s *corev1beta1.Shoot) {
+			s.Spec.Maintenance.AutoRotation.Credentials = &corev1beta1.MaintenanceCredentialsAutoRotation{SSHKeypair: every(7)}
+			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				SSHKeypair: &corev1beta1.ShootSSHKeypairRotation{LastInitiationTime: ago(6)},
+			}}
+		}, ""},
+		"SSH key pair, without access by SSH": {func(s *corev1beta1.Shoot) {
+			s.Spec.Maintenance.AutoRotation.Credentials = &corev1beta1.MaintenanceCredentialsAutoRotation{SSHKeypair: every(7)}
+			s.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{Enabled: false}}
 		}, ""},
 		"no rotations": {func(s *corev1beta1.Shoot) { s.Spec.Maintenance.AutoRotation = nil }, ""},
 	} {

@@ -46,6 +46,10 @@ type delegate struct {
 
 // ProviderSpec implements worker.Delegate.
 func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool extensionsv1alpha1.WorkerPool, _ string) (any, error) {
+	if len(pool.DataVolumes) > 0 {
+		return nil, extension.WithCodes(fmt.Errorf("pool %s: dataVolumes: machines of provider local have the disk of this machine only; leave dataVolumes out", pool.Name),
+			gardencorev1beta1.ErrorConfigurationProblem)
+	}
 	infrastructure, err := apis.Decode[apis.InfrastructureStatus](scope.Worker.Spec.InfrastructureProviderStatus)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,10 @@
+package v1beta1
+
+// IsWorkerless tells whether a Shoot has no workers: only its API server is of use.
+func IsWorkerless(shoot *Shoot) bool { return len(shoot.Spec.Provider.Workers) == 0 }
+
+// SSHAccessEnabled tells whether the machines of a Shoot can be reached by SSH. They can unless it is turned off.
+func SSHAccessEnabled(spec *ShootSpec) bool {
+	settings := spec.Provider.WorkersSettings
+	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
+}
