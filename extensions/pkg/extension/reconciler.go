@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 type reconciler[T extensionsv1alpha1.Object] struct {
@@ -127,7 +128,7 @@ func (r *reconciler[T]) releaseMigrated(ctx context.Context, object T) error {
 // pickUp claims the object and says in its status that work has begun. The reconcile annotation goes first, so that a
 // further request during the work is noticed.
 func (r *reconciler[T]) pickUp(ctx context.Context, object T, todo action) error {
-	metadata := client.MergeFrom(object.DeepCopyObject().(T))
+	metadata := client.MergeFromWithOptions(object.DeepCopyObject().(T), client.MergeFromWithOptimisticLock{})
 	changed := todo != actionDelete && controllerutil.AddFinalizer(object, r.options.Finalizer)
 	if annotations := object.GetAnnotations(); annotations[gardencorev1beta1.GardenerOperation] == gardencorev1beta1.GardenerOperationReconcile {
 		delete(annotations, gardencorev1beta1.GardenerOperation)
@@ -224,12 +225,8 @@ func (r *reconciler[T]) settle(ctx context.Context, object T, todo action) error
 }
 
 func (r *reconciler[T]) removeFinalizer(ctx context.Context, object T) error {
-	before := client.MergeFrom(object.DeepCopyObject().(T))
-	if !controllerutil.RemoveFinalizer(object, r.options.Finalizer) {
-		return nil
-	}
-	if err := client.IgnoreNotFound(r.client.Patch(ctx, object, before)); err != nil {
-		return fmt.Errorf("%s %s: remove the finalizer: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
+	if err := finalizer.Remove(ctx, r.client, object, r.options.Finalizer); err != nil {
+		return fmt.Errorf("%s %s: %w", r.options.Kind, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

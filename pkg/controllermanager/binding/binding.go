@@ -20,6 +20,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // credentialsFinalizer keeps the credentials of a binding. Finalizers of Kubernetes' own kinds need a domain.
@@ -140,10 +141,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) protect(ctx context.Context, binding client.Object) error {
-	if controllerutil.AddFinalizer(binding, corev1beta1.GardenerName) {
-		if err := r.Client.Update(ctx, binding); err != nil {
-			return fmt.Errorf("finalizer: %w", err)
-		}
+	if err := finalizer.Ensure(ctx, r.Client, binding, corev1beta1.GardenerName); err != nil {
+		return err
 	}
 	used := r.read(binding)
 	return r.patch(ctx, used, func(object client.Object) { mark(object, used) })
@@ -186,8 +185,7 @@ func (r *Reconciler) release(ctx context.Context, binding client.Object) error {
 			return err
 		}
 	}
-	controllerutil.RemoveFinalizer(binding, corev1beta1.GardenerName)
-	return client.IgnoreNotFound(r.Client.Update(ctx, binding))
+	return finalizer.Remove(ctx, r.Client, binding, corev1beta1.GardenerName)
 }
 
 func unmark(object client.Object, used credentials) {

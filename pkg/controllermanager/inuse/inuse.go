@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // usersShown bounds how many users of an object a message lists.
@@ -60,29 +61,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	before := object.DeepCopyObject().(client.Object)
-	changed := false
+	var err error
 	if object.GetDeletionTimestamp() == nil {
-		changed = controllerutil.AddFinalizer(object, corev1beta1.GardenerName)
+		err = finalizer.Ensure(ctx, r.Client, object, corev1beta1.GardenerName)
 	} else if controllerutil.ContainsFinalizer(object, corev1beta1.GardenerName) {
-		users, err := r.users(ctx, request.NamespacedName)
-		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.name, request, err)
-		}
-		if len(users) > 0 {
-			r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "DeletionBlocked", "Delete", "Still used by %s: delete or change these first", summary(users))
-			return reconcile.Result{}, nil
-		}
-		changed = controllerutil.RemoveFinalizer(object, corev1beta1.GardenerName)
+		err = r.release(ctx, object)
 	}
-	if !changed {
-		return reconcile.Result{}, nil
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("finalizer of %s %s: %w", r.kind.name, request, err)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.kind.name, request, err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// release removes the finalizer if nobody uses the object any more.
+func (r *Reconciler) release(ctx context.Context, object client.Object) error {
+	users, err := r.users(ctx, client.ObjectKeyFromObject(object))
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, "DeletionBlocked", "Delete", "Still used by %s: delete or change these first", summary(users))
+		return nil
+	}
+	return finalizer.Remove(ctx, r.Client, object, corev1beta1.GardenerName)
 }
 
 // users names the objects that refer to the one with the key.

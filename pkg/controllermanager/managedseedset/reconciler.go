@@ -15,13 +15,13 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/index"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // DefaultSyncPeriod is how often a set is looked at although nothing seems to have changed.
@@ -78,9 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if set.DeletionTimestamp == nil && controllerutil.AddFinalizer(set, corev1beta1.GardenerName) {
-		if err := r.Client.Update(ctx, set); err != nil {
-			return reconcile.Result{}, fmt.Errorf("finalizer of managed seed set %s: %w", request, err)
+	if set.DeletionTimestamp == nil {
+		if err := finalizer.Ensure(ctx, r.Client, set, corev1beta1.GardenerName); err != nil {
+			return reconcile.Result{}, fmt.Errorf("managed seed set %s: %w", request, err)
 		}
 	}
 	replicas, err := r.replicas(ctx, set)
@@ -88,10 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("replicas of managed seed set %s: %w", request, err)
 	}
 	if set.DeletionTimestamp != nil && len(replicas) == 0 {
-		if controllerutil.RemoveFinalizer(set, corev1beta1.GardenerName) {
-			return reconcile.Result{}, client.IgnoreNotFound(r.Client.Update(ctx, set))
-		}
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, finalizer.Remove(ctx, r.Client, set, corev1beta1.GardenerName)
 	}
 	known, err := r.revisions(ctx, set)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // deletionRetry is how soon to look again at a project that cannot be deleted yet.
@@ -69,10 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if project.DeletionTimestamp != nil {
 		return r.delete(ctx, project)
 	}
-	if controllerutil.AddFinalizer(project, corev1beta1.GardenerName) {
-		if err := r.Client.Update(ctx, project); err != nil {
-			return reconcile.Result{}, fmt.Errorf("finalizer of project %s: %w", project.Name, err)
-		}
+	if err := finalizer.Ensure(ctx, r.Client, project, corev1beta1.GardenerName); err != nil {
+		return reconcile.Result{}, fmt.Errorf("project %s: %w", project.Name, err)
 	}
 	err := r.reconcile(ctx, project)
 	phase, condition := corev1beta1.ProjectReady, conditions.New(ConditionReconciled, corev1beta1.ConditionTrue, "ProjectReconciled", "Namespace and roles of the project are as they should be.")
@@ -192,8 +191,7 @@ func (r *Reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 	if !gone {
 		return reconcile.Result{RequeueAfter: deletionRetry}, nil
 	}
-	controllerutil.RemoveFinalizer(project, corev1beta1.GardenerName)
-	return reconcile.Result{}, client.IgnoreNotFound(r.Client.Update(ctx, project))
+	return reconcile.Result{}, finalizer.Remove(ctx, r.Client, project, corev1beta1.GardenerName)
 }
 
 // cleanUp takes steps towards an empty garden and tells whether nothing is left.

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // Reconciler protects the objects of one namespace at a time: what the shoots and seeds that are there now refer to. It needs
@@ -133,12 +133,11 @@ func (r *Reconciler) protect(ctx context.Context, namespace, kind string, wanted
 
 // mark adds or removes the finalizer. An object that is being deleted takes no new one.
 func (r *Reconciler) mark(ctx context.Context, object *metav1.PartialObjectMetadata, wanted bool) error {
-	patch := client.MergeFromWithOptions(object.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	switch {
-	case wanted && object.DeletionTimestamp == nil && controllerutil.AddFinalizer(object, corev1beta1.FinalizerReferenceProtection):
-	case !wanted && controllerutil.RemoveFinalizer(object, corev1beta1.FinalizerReferenceProtection):
-	default:
+	if !wanted {
+		return finalizer.Remove(ctx, r.Client, object, corev1beta1.FinalizerReferenceProtection)
+	}
+	if object.DeletionTimestamp != nil {
 		return nil
 	}
-	return r.Client.Patch(ctx, object, patch)
+	return finalizer.Ensure(ctx, r.Client, object, corev1beta1.FinalizerReferenceProtection)
 }

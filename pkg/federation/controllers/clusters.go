@@ -16,12 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // clusters keeps the connections to the members, asks them how they are, and clears up after those that leave.
@@ -84,12 +84,8 @@ func (c *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 
 // prepare makes the place for the cluster's Works.
 func (c *clusters) prepare(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
-	if !controllerutil.ContainsFinalizer(cluster, clusterv1alpha1.Finalizer) {
-		before := cluster.DeepCopy()
-		controllerutil.AddFinalizer(cluster, clusterv1alpha1.Finalizer)
-		if err := c.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("adding the finalizer to cluster %s: %w", cluster.Name, err)
-		}
+	if err := finalizer.Ensure(ctx, c.client, cluster, clusterv1alpha1.Finalizer); err != nil {
+		return fmt.Errorf("cluster %s: %w", cluster.Name, err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.ExecutionNamespace(cluster.Name)}}
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
@@ -310,9 +306,7 @@ func (c *clusters) letGo(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if err := c.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("removing namespace %s: %w", namespace, err)
 	}
-	before := cluster.DeepCopy()
-	controllerutil.RemoveFinalizer(cluster, clusterv1alpha1.Finalizer)
-	return client.IgnoreNotFound(c.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return finalizer.Remove(ctx, c.client, cluster, clusterv1alpha1.Finalizer)
 }
 
 func (c *clusters) forget(name string) {

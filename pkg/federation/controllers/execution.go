@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // execution applies Works to members, keeps the objects there as the Works want them, and collects their status.
@@ -66,12 +66,8 @@ func (e *execution) Reconcile(ctx context.Context, request reconcile.Request) (r
 // apply brings all manifests to the member. Nothing is tried while the member is known not to answer: its return
 // wakes the Work.
 func (e *execution) apply(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(work, workv1alpha1.Finalizer) {
-		before := work.DeepCopy()
-		controllerutil.AddFinalizer(work, workv1alpha1.Finalizer)
-		if err := e.client.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return reconcile.Result{}, err
-		}
+	if err := finalizer.Ensure(ctx, e.client, work, workv1alpha1.Finalizer); err != nil {
+		return reconcile.Result{}, err
 	}
 	if work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching {
 		return reconcile.Result{}, e.writeStatus(ctx, work, func(status *workv1alpha1.WorkStatus) {

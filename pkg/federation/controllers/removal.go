@@ -18,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // remove takes a Work's objects out of the member and then lets the Work go. A member that doesn't answer keeps its
@@ -27,7 +28,7 @@ func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name st
 		return reconcile.Result{}, nil
 	}
 	if cluster == nil || isGivenUp(cluster, time.Now()) {
-		return reconcile.Result{}, e.release(ctx, work)
+		return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
 	}
 	member, connected := e.members.Get(name)
 	if !connected || knownDown(cluster) {
@@ -41,19 +42,12 @@ func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name st
 		// The watch tells when they are gone; this is for kinds that it cannot watch.
 		return reconcile.Result{RequeueAfter: retryRemoval}, nil
 	}
-	return reconcile.Result{}, e.release(ctx, work)
+	return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
 }
 
 // isGivenUp: a cluster that leaves the fleet and does not answer is most likely gone itself.
 func isGivenUp(cluster *clusterv1alpha1.Cluster, now time.Time) bool {
 	return cluster.DeletionTimestamp != nil && knownDown(cluster) && now.Sub(cluster.DeletionTimestamp.Time) > giveUpUnreachable
-}
-
-func (e *execution) release(ctx context.Context, work *workv1alpha1.Work) error {
-	before := work.DeepCopy()
-	controllerutil.RemoveFinalizer(work, workv1alpha1.Finalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return client.IgnoreNotFound(e.client.Patch(ctx, work, patch))
 }
 
 // removeAll gives the number of objects that are still there.

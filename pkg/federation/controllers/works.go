@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
@@ -32,6 +31,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
 // works keeps one Work per binding and cluster, and brings the status of the Works back into the binding and its
@@ -120,17 +120,14 @@ func (w *works) tearDown(ctx context.Context, b binding, existing map[string]*wo
 	if err := w.removeAll(ctx, existing); err != nil {
 		return err
 	}
-	finalizer := bindingFinalizer(b.GetNamespace())
-	if len(existing) > 0 || !slices.Contains(b.GetFinalizers(), finalizer) {
+	held := bindingFinalizer(b.GetNamespace())
+	if len(existing) > 0 || !slices.Contains(b.GetFinalizers(), held) {
 		return nil
 	}
 	if err := w.clearStatus(ctx, b); err != nil {
 		return err
 	}
-	before := b.DeepCopyObject().(binding)
-	controllerutil.RemoveFinalizer(b, finalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return client.IgnoreNotFound(w.client.Patch(ctx, b, patch))
+	return finalizer.Remove(ctx, w.client, b, held)
 }
 
 func (w *works) removeAll(ctx context.Context, existing map[string]*workv1alpha1.Work) error {

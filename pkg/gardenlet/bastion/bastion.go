@@ -22,6 +22,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
 )
 
@@ -70,7 +71,7 @@ func (r *Reconciler) reconcile(ctx context.Context, bastion *operationsv1alpha1.
 		err := r.report(ctx, bastion, progressing("ShootNotReady", "The shoot has no control plane yet."), nil)
 		return ctrl.Result{RequeueAfter: recheck}, err
 	}
-	if err := r.ensureFinalizer(ctx, bastion); err != nil {
+	if err := finalizer.Ensure(ctx, r.Garden, bastion, gardencorev1beta1.GardenerName); err != nil {
 		return ctrl.Result{}, err
 	}
 	object := objectFor(bastion, shoot)
@@ -144,9 +145,7 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 			return ctrl.Result{RequeueAfter: recheck}, r.report(ctx, bastion, leaving(object), bastion.Status.Ingress)
 		}
 	}
-	patch := client.MergeFromWithOptions(bastion.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(bastion, gardencorev1beta1.GardenerName)
-	return ctrl.Result{}, client.IgnoreNotFound(r.Garden.Patch(ctx, bastion, patch))
+	return ctrl.Result{}, finalizer.Remove(ctx, r.Garden, bastion, gardencorev1beta1.GardenerName)
 }
 
 // leaving is the condition while the extension removes the bastion.
@@ -155,15 +154,6 @@ func leaving(object *extensionsv1alpha1.Bastion) gardencorev1beta1.Condition {
 		return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "DeletionFailed", last.Description, last.Codes...)
 	}
 	return conditions.New(operationsv1alpha1.BastionReady, gardencorev1beta1.ConditionFalse, "DeletionInProgress", "The bastion is being removed.")
-}
-
-// ensureFinalizer adds the finalizer.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, bastion *operationsv1alpha1.Bastion) error {
-	patch := client.MergeFromWithOptions(bastion.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !controllerutil.AddFinalizer(bastion, gardencorev1beta1.GardenerName) {
-		return nil
-	}
-	return r.Garden.Patch(ctx, bastion, patch)
 }
 
 // operationDone takes away the request to reconcile.

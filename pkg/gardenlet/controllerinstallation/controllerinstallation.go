@@ -21,6 +21,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -69,11 +70,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if installation.DeletionTimestamp != nil {
 		return r.delete(ctx, installation)
 	}
-	patch := client.MergeFromWithOptions(installation.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if controllerutil.AddFinalizer(installation, Finalizer) {
-		if err := r.Garden.Patch(ctx, installation, patch); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := finalizer.Ensure(ctx, r.Garden, installation, Finalizer); err != nil {
+		return ctrl.Result{}, err
 	}
 	return r.install(ctx, installation)
 }
@@ -298,9 +296,7 @@ func (r *Reconciler) delete(ctx context.Context, installation *gardencorev1beta1
 	if err := r.access().remove(ctx, installation.Name); err != nil {
 		return ctrl.Result{}, fmt.Errorf("deleting the extension's service account in the garden: %w", err)
 	}
-	patch := client.MergeFromWithOptions(installation.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(installation, Finalizer)
-	return ctrl.Result{}, client.IgnoreNotFound(r.Garden.Patch(ctx, installation, patch))
+	return ctrl.Result{}, finalizer.Remove(ctx, r.Garden, installation, Finalizer)
 }
 
 // report writes conditions if they changed.

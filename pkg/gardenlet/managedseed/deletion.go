@@ -13,6 +13,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
 )
 
@@ -35,9 +36,7 @@ func (r *Reconciler) delete(ctx context.Context, managedSeed *seedmanagementv1al
 			return r.reportOutcome(ctx, managedSeed, shootReconciled, err)
 		}
 	}
-	patch := client.MergeFromWithOptions(managedSeed.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(managedSeed, gardencorev1beta1.GardenerName)
-	return client.IgnoreNotFound(r.Garden.Patch(ctx, managedSeed, patch))
+	return finalizer.Remove(ctx, r.Garden, managedSeed, gardencorev1beta1.GardenerName)
 }
 
 // deleteSeed asks for the deletion of the Seed and waits until it is gone.

@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -84,7 +84,7 @@ func (r *Reconciler) managedSeedOf(ctx context.Context, shoot *gardencorev1beta1
 
 // ensure brings a managed seed to what its ManagedSeed says.
 func (r *Reconciler) ensure(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *gardencorev1beta1.Shoot) error {
-	if err := r.addFinalizer(ctx, managedSeed); err != nil {
+	if err := finalizer.Ensure(ctx, r.Garden, managedSeed, gardencorev1beta1.GardenerName); err != nil {
 		return err
 	}
 	if !reconciled(shoot) {
@@ -138,12 +138,4 @@ func (r *Reconciler) registered(ctx context.Context, name string) error {
 func reconciled(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded && shoot.Status.ObservedGeneration == shoot.Generation
-}
-
-func (r *Reconciler) addFinalizer(ctx context.Context, managedSeed *seedmanagementv1alpha1.ManagedSeed) error {
-	patch := client.MergeFromWithOptions(managedSeed.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !controllerutil.AddFinalizer(managedSeed, gardencorev1beta1.GardenerName) {
-		return nil
-	}
-	return r.Garden.Patch(ctx, managedSeed, patch)
 }

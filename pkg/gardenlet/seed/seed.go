@@ -22,6 +22,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/version"
 )
@@ -105,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{RequeueAfter: 10 * time.Second}, nil
 	}
-	if err := r.ensureFinalizer(ctx, seed); err != nil {
+	if err := finalizer.Ensure(ctx, r.Garden, seed, gardencorev1beta1.GardenerName); err != nil {
 		return ctrl.Result{}, err
 	}
 	if seed.Status.LastOperation == nil || seed.Status.ObservedGeneration != seed.Generation {
@@ -126,15 +127,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, installErr
 	}
 	return ctrl.Result{RequeueAfter: r.Config.Controllers.Seed.SyncPeriod.Duration}, nil
-}
-
-// ensureFinalizer adds the finalizer.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, seed *gardencorev1beta1.Seed) error {
-	patch := client.MergeFromWithOptions(seed.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !controllerutil.AddFinalizer(seed, gardencorev1beta1.GardenerName) {
-		return nil
-	}
-	return r.Garden.Patch(ctx, seed, patch)
 }
 
 // delete lets the Seed go when nothing uses it any more.
@@ -163,9 +155,7 @@ func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) e
 	if err := r.System.Uninstall(ctx); err != nil {
 		return err
 	}
-	patch := client.MergeFromWithOptions(seed.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(seed, gardencorev1beta1.GardenerName)
-	return client.IgnoreNotFound(r.Garden.Patch(ctx, seed, patch))
+	return finalizer.Remove(ctx, r.Garden, seed, gardencorev1beta1.GardenerName)
 }
 
 // report writes the outcome of a round.

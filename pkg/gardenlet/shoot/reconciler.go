@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -140,7 +141,7 @@ func (r *Reconciler) Interrupt(shoot client.Object) {
 // reconcile runs the flow that creates the shoot or brings it up to date.
 func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
 	log := ctrl.LoggerFrom(ctx)
-	if err := r.ensureFinalizer(ctx, shoot); err != nil {
+	if err := finalizer.Ensure(ctx, r.Garden, shoot, gardencorev1beta1.GardenerName); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.noteFiles(ctx, shoot); err != nil {
@@ -211,18 +212,6 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 		return nil, err
 	}
 	return &Operation{Plan: plan, Inputs: in, Garden: r.Garden, Seed: r.Seed, Log: log}, nil
-}
-
-// ensureFinalizer adds the finalizer.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
-	patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !controllerutil.AddFinalizer(shoot, gardencorev1beta1.GardenerName) {
-		return nil
-	}
-	if err := r.Garden.Patch(ctx, shoot, patch); err != nil {
-		return fmt.Errorf("adding the finalizer to Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
-	}
-	return nil
 }
 
 // failed writes the failure of an operation. A flow that was cut off by a newer generation or the end of the process has
@@ -321,9 +310,7 @@ func (r *Reconciler) refreshCluster(ctx context.Context, op *Operation, shoot *g
 // then.
 func (r *Reconciler) release(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	err := retry.OnError(releaseBackoff, apierrors.IsConflict, func() error {
-		patch := client.MergeFromWithOptions(shoot.DeepCopy(), client.MergeFromWithOptimisticLock{})
-		controllerutil.RemoveFinalizer(shoot, gardencorev1beta1.GardenerName)
-		err := r.Garden.Patch(ctx, shoot, patch)
+		err := finalizer.Remove(ctx, r.Garden, shoot, gardencorev1beta1.GardenerName)
 		if apierrors.IsConflict(err) {
 			if getErr := r.Garden.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); getErr != nil {
 				return getErr

@@ -23,6 +23,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
@@ -107,7 +108,7 @@ func Origin(clusterID string, mr *resourcesv1alpha1.ManagedResource) string {
 
 // reconcile is the path of a ManagedResource that is not being deleted.
 func (r *Reconciler) reconcile(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (ctrl.Result, error) {
-	if err := r.ensureFinalizer(ctx, mr); err != nil {
+	if err := finalizer.Ensure(ctx, r.Client, mr, finalizerOf(mr)); err != nil {
 		return ctrl.Result{}, err
 	}
 	t, err := r.target(ctx, mr)
@@ -250,12 +251,12 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	}
 	r.applied.Delete(client.ObjectKeyFromObject(mr))
 	if ptr.Deref(mr.Spec.KeepObjects, false) || len(mr.Status.Resources) == 0 {
-		return ctrl.Result{}, r.release(ctx, mr)
+		return ctrl.Result{}, finalizer.Remove(ctx, r.Client, mr, finalizerOf(mr))
 	}
 	t, err := r.target(ctx, mr)
 	if errors.Is(err, target.ErrNoTarget) {
 		// Without a way into the shoot there is no shoot any more, and with it its objects are gone.
-		return ctrl.Result{}, r.release(ctx, mr)
+		return ctrl.Result{}, finalizer.Remove(ctx, r.Client, mr, finalizerOf(mr))
 	}
 	if err != nil {
 		return r.waitForTarget(ctx, mr, t, err)
@@ -266,7 +267,7 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return r.failed(ctx, mr, resourcesv1alpha1.ConditionDeletionFailed, err)
 	}
 	if len(remaining) == 0 {
-		return ctrl.Result{}, r.release(ctx, mr)
+		return ctrl.Result{}, finalizer.Remove(ctx, r.Client, mr, finalizerOf(mr))
 	}
 	err = r.report(ctx, mr, func(s *statusUpdate) {
 		s.status.Resources = remaining
@@ -343,22 +344,6 @@ func (r *Reconciler) remember(ctx context.Context, mr *resourcesv1alpha1.Managed
 			s.set(resourcesv1alpha1.ResourcesApplied, gardencorev1beta1.ConditionProgressing, resourcesv1alpha1.ConditionApplyProgressing, "The objects are being applied.")
 		}
 	})
-}
-
-// ensureFinalizer adds the finalizer.
-func (r *Reconciler) ensureFinalizer(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	patch := client.MergeFromWithOptions(mr.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if !controllerutil.AddFinalizer(mr, finalizerOf(mr)) {
-		return nil
-	}
-	return r.Client.Patch(ctx, mr, patch)
-}
-
-// release removes the finalizer.
-func (r *Reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
-	patch := client.MergeFromWithOptions(mr.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	controllerutil.RemoveFinalizer(mr, finalizerOf(mr))
-	return client.IgnoreNotFound(r.Client.Patch(ctx, mr, patch))
 }
 
 // finalizerOf depends on the class.
