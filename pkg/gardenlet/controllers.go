@@ -27,6 +27,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/managedseed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/workloadidentity"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -39,7 +40,14 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 	if err := a.addControllerInstallation(mgr); err != nil {
 		return err
 	}
-	if err := a.addShoot(mgr); err != nil {
+	renewer := &workloadidentity.Renewer{
+		Tokens: &workloadidentity.Tokens{Garden: a.reader, Seed: a.seed, Now: time.Now},
+		Period: a.config.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod.Duration, Log: ctrl.Log.WithName("workload-identity"),
+	}
+	if err := mgr.Add(renewer); err != nil {
+		return err
+	}
+	if err := a.addShoot(mgr, renewer); err != nil {
 		return err
 	}
 	if err := a.addBastion(mgr); err != nil {
@@ -126,7 +134,7 @@ func (a *agent) addBastion(mgr manager.Manager) error {
 }
 
 // addShoot adds the controllers that reconcile shoots and care for their health.
-func (a *agent) addShoot(mgr manager.Manager) error {
+func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) error {
 	looks := make(chan event.GenericEvent, 100)
 	reconciler := &shoot.Reconciler{
 		Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, Images: a.images, Identity: a.identity, GardenIdentity: a.gardenIdentity,
@@ -145,7 +153,7 @@ func (a *agent) addShoot(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	care := &shoot.Care{Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config}
+	care := &shoot.Care{Garden: a.gardenClient(mgr), Seed: a.seed, Config: a.config, TokenProblem: tokens.Problem}
 	return builder.ControllerManagedBy(mgr).Named("shoot-care").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return true },

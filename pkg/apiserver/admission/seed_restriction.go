@@ -15,6 +15,7 @@ import (
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 )
@@ -24,7 +25,7 @@ import (
 const SeedRestrictionName = "SeedRestriction"
 
 // unrestrictedSubresources change no object; the seed authorizer has decided about them.
-var unrestrictedSubresources = sets.New("adminkubeconfig", "viewerkubeconfig", "token")
+var unrestrictedSubresources = sets.New("adminkubeconfig", "viewerkubeconfig")
 
 // seedRestriction looks into what a gardenlet writes, where the seed authorizer sees names only: an object must belong to the
 // seed before and after, and what others decide must stay.
@@ -96,6 +97,8 @@ func (s *seedRestriction) notOf(ctx context.Context, seed string, object runtime
 	case *corev1beta1.InternalSecret:
 		shoot, _, _ := strings.Cut(object.Name, ".")
 		return s.notOfShoot(ctx, seed, a.GetNamespace(), shoot)
+	case *securityv1alpha1.TokenRequest:
+		return s.notForShoot(ctx, seed, object.Spec.ContextObject)
 	}
 	return fmt.Sprintf("%s are not written by seeds", a.GetResource().GroupResource()), nil
 }
@@ -104,12 +107,24 @@ func (s *seedRestriction) notOf(ctx context.Context, seed string, object runtime
 func (s *seedRestriction) notOfShoot(ctx context.Context, seed, namespace, name string) (string, error) {
 	shoot, err := get[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), namespace, name)
 	if isMissing(err) {
-		return fmt.Sprintf("there is no shoot %s/%s, after which the object is named", namespace, name), nil
+		return fmt.Sprintf("there is no shoot %s/%s", namespace, name), nil
 	}
 	if err != nil {
 		return "", err
 	}
 	return unlessOneOf(fmt.Sprintf("spec.seedName of shoot %s/%s", namespace, name), seed, ptr.Deref(shoot.Spec.SeedName, ""), ptr.Deref(shoot.Status.SeedName, "")), nil
+}
+
+// notForShoot returns why a token of a workload identity is not requested for the sake of a shoot of a seed.
+func (s *seedRestriction) notForShoot(ctx context.Context, seed string, object *securityv1alpha1.ContextObject) (string, error) {
+	if object == nil || object.Kind != "Shoot" || object.APIVersion != corev1beta1.SchemeGroupVersion.String() {
+		return "spec.contextObject must be the Shoot for whose sake the token is requested", nil
+	}
+	reason, err := s.notOfShoot(ctx, seed, ptr.Deref(object.Namespace, ""), object.Name)
+	if reason != "" {
+		reason = "spec.contextObject: " + reason
+	}
+	return reason, err
 }
 
 // notOfManagedSeed returns why a Seed is not one that a seed has made of a shoot.

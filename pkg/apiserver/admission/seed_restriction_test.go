@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -88,6 +90,11 @@ func TestSeedRestriction(t *testing.T) {
 		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta("m"), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
 	labelled := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"}; s.Status.TechnicalID = "x" })
+	identities := securityv1alpha1.Resource("workloadidentities")
+	token := func(kind, name string) write {
+		sake := &securityv1alpha1.ContextObject{Kind: kind, APIVersion: "core.gardener.cloud/v1beta1", Namespace: ptr.To("garden-demo"), Name: name}
+		return write{identities, "token", &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ContextObject: sake}}, nil, ""}
+	}
 	core, operations, management := corev1beta1.Resource, operationsv1alpha1.Resource, seedmanagementv1alpha1.Resource
 	for name, test := range map[string]struct {
 		write
@@ -120,6 +127,11 @@ func TestSeedRestriction(t *testing.T) {
 		"the state of no shoot":       {write{core("shootstates"), "", &corev1beta1.ShootState{ObjectMeta: meta("nobody")}, nil, ""}, "there is no shoot garden-demo/nobody"},
 		"a secret of its shoot":       {write{core("internalsecrets"), "", &corev1beta1.InternalSecret{ObjectMeta: meta("member1.ca-client")}, nil, ""}, ""},
 		"a secret of another's":       {write{core("internalsecrets"), "", nil, &corev1beta1.InternalSecret{ObjectMeta: meta("foreign.ca-client")}, ""}, "garden-demo/foreign"},
+		"a token for its shoot":       {token("Shoot", "member1"), ""},
+		"a token for another's":       {token("Shoot", "foreign"), "spec.contextObject: spec.seedName of shoot garden-demo/foreign"},
+		"a token for no shoot":        {token("Shoot", "nobody"), "spec.contextObject: there is no shoot garden-demo/nobody"},
+		"a token for a seed":          {token("Seed", "one"), "spec.contextObject must be the Shoot"},
+		"a token for nothing":         {write{identities, "token", &securityv1alpha1.TokenRequest{}, nil, ""}, "spec.contextObject must be the Shoot"},
 		"its bastion":                 {write{operations("bastions"), "status", bastion("one"), bastion("one"), ""}, ""},
 		"another's bastion":           {write{operations("bastions"), "status", bastion("two"), bastion("two"), ""}, "spec.seedName"},
 		"its managed seed":            {write{management("managedseeds"), "status", managed("member1"), managed("member1"), ""}, ""},

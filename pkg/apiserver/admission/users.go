@@ -32,7 +32,7 @@ func (r *referenceManager) usersByResource() map[schema.GroupResource]usersOf {
 		corev1beta1.Resource("quotas"):                   r.bindingsWith(bindsQuota),
 		corev1beta1.Resource("secretbindings"):           r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.SecretBindingName }),
 		securityv1alpha1.Resource("credentialsbindings"): r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.CredentialsBindingName }),
-		securityv1alpha1.Resource("workloadidentities"):  r.bindingsWith(bindsIdentity),
+		securityv1alpha1.Resource("workloadidentities"):  all(r.bindingsWith(bindsIdentity), r.shootsWithIdentity),
 		corev1beta1.Resource("exposureclasses"):          r.shootsWhere(func(s *corev1beta1.Shoot) *string { return s.Spec.ExposureClassName }),
 		corev1beta1.Resource("controllerdeployments"):    r.registrationsOf,
 		corev1beta1.Resource("controllerregistrations"):  r.usersOfRegistration,
@@ -131,6 +131,16 @@ func (r *referenceManager) shootsWhere(reference func(*corev1beta1.Shoot) *strin
 			return ptr.Deref(reference(shoot), "") == object.GetName()
 		})
 	}
+}
+
+// shootsWithIdentity finds the shoots that name a workload identity themselves, not by a binding.
+func (r *referenceManager) shootsWithIdentity(ctx context.Context, identity metav1.Object) ([]string, error) {
+	kind := securityv1alpha1.Kind("WorkloadIdentity")
+	return r.shoots(ctx, identity.GetNamespace(), fields.Everything(), func(shoot *corev1beta1.Shoot) bool {
+		return slices.ContainsFunc(referencesOfShoot(shoot), func(to reference) bool {
+			return to.kind.GroupKind() == kind && to.name == identity.GetName()
+		})
+	})
 }
 
 func (r *referenceManager) shoots(ctx context.Context, namespace string, selector fields.Selector, uses func(*corev1beta1.Shoot) bool) ([]string, error) {

@@ -55,6 +55,7 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "reads a shoot's old binding", "get garden/secretbindings garden-one/oldbinding-s", ""},
 		{gardenlet, "lists registrations", "list garden/controllerregistrations", ""},
 		{gardenlet, "copies credentials", "get core/secrets garden-one/infra", ""},
+		{gardenlet, "copies internal credentials", "get garden/internalsecrets garden-one/infra", ""},
 		{gardenlet, "copies DNS credentials of the seed", "get core/secrets garden/dns-one", ""},
 		{gardenlet, "copies DNS credentials of the shoot", "get core/secrets garden-one/dns-s", ""},
 		{gardenlet, "copies referenced secrets", "get core/secrets garden-one/resource-s", ""},
@@ -75,6 +76,10 @@ func TestCallsOfSeeds(t *testing.T) {
 		{gardenlet, "publishes the key to machines", "create core/secrets garden-one/", ""},
 		{gardenlet, "changes the key to machines", "patch core/secrets garden-one/s.ssh-keypair", ""},
 		{gardenlet, "withdraws the old key to machines", "delete core/secrets garden-one/s.ssh-keypair.old", ""},
+		// pkg/gardenlet/workloadidentity.
+		{gardenlet, "reads a workload identity", "get security/workloadidentities garden-one/infra", ""},
+		{gardenlet, "requests a token of a workload identity", "create security/workloadidentities/token garden-one/infra", ""},
+		{gardenlet, "requests a token of a referenced workload identity", "create security/workloadidentities/token garden-one/identity-s", ""},
 		// pkg/gardenlet/bastion.
 		{gardenlet, "lists its bastions", "list operations.gardener.cloud/bastions", "spec.seedName=one"},
 		{gardenlet, "watches its bastions", "watch operations.gardener.cloud/bastions", "spec.seedName=one"},

@@ -38,6 +38,7 @@ func shootOn(namespace, name, seed string) *corev1beta1.Shoot {
 			Resources: []corev1beta1.NamedResourceReference{
 				{Name: "a", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "resource-" + name}},
 				{Name: "b", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "ConfigMap", Name: "resource-" + name}},
+				{Name: "c", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "WorkloadIdentity", Name: "identity-" + name}},
 			},
 			Kubernetes: corev1beta1.Kubernetes{KubeAPIServer: &corev1beta1.KubeAPIServerConfig{
 				AdmissionPlugins:         []corev1beta1.AdmissionPlugin{{KubeconfigSecretName: ptr.To("plugin-" + name)}},
@@ -71,6 +72,14 @@ func add(g *Graph, seed, namespace string, shoots ...*corev1beta1.Shoot) {
 	credentials := secretReference(namespace, "infra")
 	binding := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta(namespace, "binding-s"), CredentialsRef: credentials, Quotas: []corev1.ObjectReference{{Namespace: "garden", Name: "quota-" + seed}}}
 	g.Set(vertexOf(kindCredentialsBinding, binding), credentialsBindingEdges(binding))
+	for binding, credentials := range map[string]corev1.ObjectReference{
+		"binding-identity": {Kind: "WorkloadIdentity", Namespace: namespace, Name: "infra"}, "binding-internal": {Kind: "InternalSecret", Namespace: namespace, Name: "infra"},
+	} {
+		object := &securityv1alpha1.CredentialsBinding{ObjectMeta: meta(namespace, binding), CredentialsRef: credentials}
+		g.Set(vertexOf(kindCredentialsBinding, object), credentialsBindingEdges(object))
+		user := &corev1beta1.Shoot{ObjectMeta: meta(namespace, "with-"+binding), Spec: corev1beta1.ShootSpec{SeedName: &seed, CredentialsBindingName: &binding}}
+		g.Set(vertexOf(kindShoot, user), shootEdges(user))
+	}
 	old := &corev1beta1.SecretBinding{ObjectMeta: meta(namespace, "oldbinding-s"), SecretRef: corev1.SecretReference{Namespace: namespace, Name: "oldinfra"}}
 	g.Set(vertexOf(kindSecretBinding, old), secretBindingEdges(old))
 	profile := &corev1beta1.NamespacedCloudProfile{ObjectMeta: meta(namespace, "profile-s")}

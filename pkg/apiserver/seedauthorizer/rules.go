@@ -172,7 +172,7 @@ var rules = map[schema.GroupResource]rule{
 	},
 	security("credentialsbindings"): {access: access{gardenlet: read}, belongs: []relation{inGraph(kindCredentialsBinding)}},
 	security("workloadidentities"): {
-		access: access{read, read}, subresources: map[string]access{"token": {create, create}}, belongs: []relation{inGraph(kindWorkloadIdentity)},
+		access: access{read, read}, subresources: map[string]access{"token": {gardenlet: create}}, belongs: []relation{inGraph(kindWorkloadIdentity)},
 	},
 	operationsv1alpha1.Resource("bastions"): {
 		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},

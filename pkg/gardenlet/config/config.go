@@ -66,6 +66,8 @@ type Controllers struct {
 	ControllerInstallation ControllerInstallationController `json:"controllerInstallation,omitempty"`
 	Bastion                BastionController                `json:"bastion,omitempty"`
 	ManagedSeed            ManagedSeedController            `json:"managedSeed,omitempty"`
+
+	TokenRequestorWorkloadIdentity TokenRequestorWorkloadIdentityController `json:"tokenRequestorWorkloadIdentity,omitempty"`
 }
 
 // SeedController reconciles the Seed.
@@ -125,6 +127,12 @@ type ManagedSeedController struct {
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 	// WaitSyncPeriod between looks at whether a shoot is to be a seed, and at what is waited for; default 5s.
 	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
+}
+
+// TokenRequestorWorkloadIdentityController renews tokens of workload identities.
+type TokenRequestorWorkloadIdentityController struct {
+	// SyncPeriod between looks at which tokens are due; default 1m.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
 
 // Resources of the seed.
@@ -198,6 +206,7 @@ func (c *Configuration) setDefaults() {
 	set(&c.Controllers.ShootCare.SyncPeriod, 30*time.Second)
 	set(&c.Controllers.ManagedSeed.SyncPeriod, time.Hour)
 	set(&c.Controllers.ManagedSeed.WaitSyncPeriod, 5*time.Second)
+	set(&c.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod, time.Minute)
 	number(&c.Controllers.ManagedSeed.ConcurrentSyncs, 5)
 	set(&c.ResourceManager.SyncPeriod, time.Minute)
 	number(&c.Controllers.Shoot.ConcurrentSyncs, 20)

@@ -37,6 +37,8 @@ type Care struct {
 	Garden, Seed client.Client
 	// Config is gardenlet's configuration.
 	Config *config.Configuration
+	// TokenProblem says why tokens of workload identities in a namespace could not be renewed; empty if they could.
+	TokenProblem func(namespace string) string
 	// Now is time.Now if nil.
 	Now func() time.Time
 }
@@ -127,6 +129,11 @@ func unknown(t gardencorev1beta1.ConditionType, err error) gardencorev1beta1.Con
 // controlPlane looks at the workloads in the control plane's namespace.
 func (c *Care) controlPlane(ctx context.Context, namespace string, workerless bool) gardencorev1beta1.Condition {
 	const t = gardencorev1beta1.ShootControlPlaneHealthy
+	if c.TokenProblem != nil {
+		if message := c.TokenProblem(namespace); message != "" {
+			return conditions.New(t, gardencorev1beta1.ConditionFalse, "WorkloadIdentityTokenNotRenewed", message)
+		}
+	}
 	deployments, statefulSets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
 	for _, list := range []client.ObjectList{deployments, statefulSets} {
 		if err := c.Seed.List(ctx, list, client.InNamespace(namespace)); err != nil {

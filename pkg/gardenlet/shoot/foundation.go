@@ -21,9 +21,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
-// cloudProviderSecret is the name of the Secret with the credentials for the infrastructure.
-const cloudProviderSecret = "cloudprovider"
-
 // foundation are the tasks that all others rely on.
 type foundation struct {
 	namespace, credentials, references, secrets flow.TaskID
@@ -39,7 +36,7 @@ func (o *Operation) addFoundation(g *flow.Graph) foundation {
 		Dependencies: []flow.TaskID{f.namespace},
 	})
 	f.references = g.Add(flow.Task{
-		Name: "Deploying referenced resources", Fn: apply(o.deployReferences), SkipIf: len(o.Plan.References) == 0,
+		Name: "Deploying referenced resources", Fn: apply(o.deployReferences),
 		Dependencies: []flow.TaskID{f.namespace},
 	})
 	f.secrets = g.Add(flow.Task{Name: "Initializing secrets management", Fn: apply(o.initializeSecrets), Dependencies: []flow.TaskID{f.namespace}})
@@ -98,34 +95,6 @@ func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
 		values.GatewayNetworks = []string{*nodes}
 	}
 	return o.apply(ctx, networkpolicies.Objects(o.Plan.Namespace, values)...)
-}
-
-// deployCredentials copies the credentials for the infrastructure.
-func (o *Operation) deployCredentials(ctx context.Context) error {
-	return o.copySecret(ctx, *o.Plan.Credentials, cloudProviderSecret, map[string]string{gardencorev1beta1.GardenRole: "cloudprovider"})
-}
-
-// deployReferences copies Secrets and ConfigMaps that the Shoot refers to; their names get the prefix ref-.
-func (o *Operation) deployReferences(ctx context.Context) error {
-	for _, reference := range o.Plan.References {
-		var err error
-		target := o.meta("ref-" + reference.ResourceRef.Name)
-		switch reference.ResourceRef.Kind {
-		case "Secret":
-			err = o.copySecret(ctx, corev1.ObjectReference{Namespace: o.Plan.ShootNamespace, Name: reference.ResourceRef.Name}, target.Name, nil)
-		case "ConfigMap":
-			source := &corev1.ConfigMap{}
-			if err = o.Garden.Get(ctx, client.ObjectKey{Namespace: o.Plan.ShootNamespace, Name: reference.ResourceRef.Name}, source); err == nil {
-				err = o.apply(ctx, &corev1.ConfigMap{ObjectMeta: target, Data: source.Data, BinaryData: source.BinaryData})
-			}
-		default:
-			err = flow.Permanent(&configurationError{fmt.Errorf("kind %q is not supported; only Secret and ConfigMap are", reference.ResourceRef.Kind)})
-		}
-		if err != nil {
-			return fmt.Errorf("spec.resources %q: %w", reference.Name, err)
-		}
-	}
-	return nil
 }
 
 // initializeSecrets makes the certificate authorities and the kubeconfigs, and tells extensions about the latter.

@@ -99,7 +99,7 @@ func (o *Operation) infrastructureStatus() *runtime.RawExtension {
 
 // deployRecord writes a DNSRecord and its credentials.
 func (o *Operation) deployRecord(ctx context.Context, record *RecordPlan) error {
-	if err := o.copySecret(ctx, record.Credentials, record.SecretName, nil); err != nil {
+	if err := o.deploy(ctx, credentials{from: record.Credentials, to: record.SecretName}); err != nil {
 		return err
 	}
 	object := &extensionsv1alpha1.DNSRecord{ObjectMeta: o.meta(record.Name)}

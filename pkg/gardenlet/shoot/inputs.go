@@ -26,7 +26,7 @@ type Inputs struct {
 	CloudProfile *gardencorev1beta1.CloudProfile
 	// ProjectName is the name of the shoot's project.
 	ProjectName string
-	// Credentials is the Secret of the garden that the binding refers to; nil without workers.
+	// Credentials is the object of the garden that the binding refers to; nil without workers.
 	Credentials *corev1.ObjectReference
 	// Registrations are the ControllerRegistrations of the garden.
 	Registrations []gardencorev1beta1.ControllerRegistration
@@ -134,7 +134,7 @@ func projectOf(ctx context.Context, garden client.Client, namespace string) (str
 	return name, nil
 }
 
-// credentialsOf follows the shoot's binding to the Secret with the credentials for the infrastructure.
+// credentialsOf follows the shoot's binding to the object with the credentials for the infrastructure.
 func credentialsOf(ctx context.Context, garden client.Client, shoot *gardencorev1beta1.Shoot) (*corev1.ObjectReference, error) {
 	switch {
 	case shoot.Spec.CredentialsBindingName != nil:
@@ -142,9 +142,6 @@ func credentialsOf(ctx context.Context, garden client.Client, shoot *gardencorev
 		key := client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}
 		if err := garden.Get(ctx, key, binding); err != nil {
 			return nil, bindingError("CredentialsBinding", key, err)
-		}
-		if binding.CredentialsRef.Kind != "Secret" {
-			return nil, &configurationError{fmt.Errorf("CredentialsBinding %s refers to a %s; only Secrets are supported", key, binding.CredentialsRef.Kind)}
 		}
 		return &binding.CredentialsRef, nil
 	case shoot.Spec.SecretBindingName != nil:

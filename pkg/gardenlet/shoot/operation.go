@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -89,20 +88,4 @@ func shootConfig(ctx context.Context, seed client.Reader, namespace string) (*re
 	config.QPS = -1
 	config.Timeout = 10 * time.Second
 	return config, nil
-}
-
-// copySecret writes the data of a Secret of the garden into the control plane's namespace under another name.
-func (o *Operation) copySecret(ctx context.Context, from corev1.ObjectReference, to string, labels map[string]string) error {
-	source := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: from.Namespace, Name: from.Name}
-	err := o.Garden.Get(ctx, key, source)
-	if apierrors.IsNotFound(err) {
-		return flow.Permanent(&configurationError{fmt.Errorf("the Secret %s does not exist in the garden", key)})
-	}
-	if err != nil {
-		return fmt.Errorf("reading Secret %s of the garden: %w", key, err)
-	}
-	meta := o.meta(to)
-	meta.Labels = labels
-	return o.apply(ctx, &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: source.Data})
 }

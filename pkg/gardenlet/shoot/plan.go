@@ -48,7 +48,7 @@ type Plan struct {
 	// ProviderType, Region and their settings.
 	ProviderType, Region                       string
 	InfrastructureConfig, ControlPlaneProvider *runtime.RawExtension
-	// Credentials is the Secret of the garden with credentials for the infrastructure.
+	// Credentials is the Secret, InternalSecret or WorkloadIdentity of the garden with credentials for the infrastructure.
 	Credentials *corev1.ObjectReference
 	// References are objects of the garden that the shoot's extensions use.
 	References []gardencorev1beta1.NamedResourceReference
@@ -110,7 +110,7 @@ type RecordPlan struct {
 	// Type of the DNS provider, and its zone if it is known.
 	Type string
 	Zone *string
-	// Credentials is the Secret of the garden.
+	// Credentials is the object of the garden that holds them.
 	Credentials corev1.ObjectReference
 	// RecordType and Value of the record.
 	RecordType extensionsv1alpha1.DNSRecordType

@@ -64,23 +64,29 @@ type Options struct {
 	// OwnProcesses runs etcd and garden-apiserver as processes, by executing this program again: it has to call ServeProcess
 	// before anything else, which Main does. This etcd syncs to disk.
 	OwnProcesses bool
+	// TokenIssuer is who garden-apiserver says that issues tokens of workload identities. Empty: it issues none.
+	TokenIssuer string
 	// KubeAPIServerArguments and GardenAPIServerArguments are added to the servers' arguments.
 	KubeAPIServerArguments, GardenAPIServerArguments []string
 }
 
 // Main runs the tests of a package with one environment, and skips them where there is no Kubernetes binary.
-func Main(m *testing.M, environment **Environment) {
+func Main(m *testing.M, environment **Environment) { MainWith(m, environment, Options{}) }
+
+// MainWith is Main with options; their Binary is found by itself.
+func MainWith(m *testing.M, environment **Environment, options Options) {
 	ServeProcess()
 	binary, err := KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "skipped:", err)
 		os.Exit(0)
 	}
-	os.Exit(run(m, binary, environment))
+	options.Binary = binary
+	os.Exit(run(m, options, environment))
 }
 
-func run(m *testing.M, binary string, environment **Environment) int {
-	started, err := Start(context.Background(), binary)
+func run(m *testing.M, options Options, environment **Environment) int {
+	started, err := StartWith(context.Background(), options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start the environment:", err)
 		return 1
@@ -299,7 +305,15 @@ func (e *Environment) startGardenAPIServer(ctx context.Context) error {
 		return err
 	}
 	failed := make(chan error, 1)
-	if err := e.runGardenAPIServer(append(e.gardenAPIServerArguments(listen.Port(), kubeconfig), e.options.GardenAPIServerArguments...), failed); err != nil {
+	arguments := e.gardenAPIServerArguments(listen.Port(), kubeconfig)
+	if issuer := e.options.TokenIssuer; issuer != "" {
+		key := filepath.Join(e.folder, "workload-identities.key")
+		if err := writeSigningKey(key); err != nil {
+			return err
+		}
+		arguments = append(arguments, "--workload-identity-token-issuer="+issuer, "--workload-identity-signing-key-file="+key)
+	}
+	if err := e.runGardenAPIServer(append(arguments, e.options.GardenAPIServerArguments...), failed); err != nil {
 		return err
 	}
 	return e.waitRegistered(ctx, failed)

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -86,6 +87,15 @@ func (p *pair) write(folder, name string) (files, error) {
 		return result, err
 	}
 	return result, os.WriteFile(result.key, p.key, 0o600)
+}
+
+// writeSigningKey makes a key that signs tokens of workload identities.
+func writeSigningKey(path string) error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600)
 }
 
 // pki is everything that the processes of an environment need.

@@ -10,6 +10,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,8 +77,14 @@ func newTenant(t *testing.T, name string) tenant {
 			CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns-" + name},
 		}},
 	)
-	shoot := newShoot(result.namespace, "shoot", "seedauth", func(s *corev1beta1.Shoot) { s.Spec.SeedName = &name })
-	create(t, shoot, &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: result.namespace, Name: "shoot"}})
+	identity := newIdentity(result.namespace)
+	shoot := newShoot(result.namespace, "shoot", "seedauth", func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName = &name
+		s.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "identity", ResourceRef: autoscalingv1.CrossVersionObjectReference{
+			APIVersion: securityv1alpha1.SchemeGroupVersion.String(), Kind: "WorkloadIdentity", Name: identity.Name,
+		}}}
+	})
+	create(t, identity, shoot, &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: result.namespace, Name: "shoot"}})
 	result.connect(t)
 	return result
 }
@@ -139,6 +146,8 @@ var matrix = []request{
 	{"core.gardener.cloud", "internalsecrets", "", "P", "shoot.ca-client", "get list watch create update patch delete", "", ""},
 	{"core.gardener.cloud", "internalsecrets", "", "P", "private", "", "", ""},
 	{"security.gardener.cloud", "credentialsbindings", "", "P", "local", "get list watch", "", ""},
+	{"security.gardener.cloud", "workloadidentities", "", "P", "aws", "get list watch", "get list watch", ""},
+	{"security.gardener.cloud", "workloadidentities", "token", "P", "aws", "create", "", ""},
 	{"security.gardener.cloud", "workloadidentities", "", "P", "unused", "", "", ""},
 	{"security.gardener.cloud", "workloadidentities", "token", "P", "unused", "", "", ""},
 	{"", "namespaces", "", "", "P", "get list watch", "get", ""},

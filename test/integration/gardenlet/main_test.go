@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	}
 	ctrl.SetLogger(log)
 	version.Version = "v0.0.0-test"
-	environment.Main(m, &env)
+	environment.MainWith(m, &env, environment.Options{TokenIssuer: "https://issuer.example"})
 }
 
 // scheme knows all kinds of garden and seed.
@@ -148,6 +148,7 @@ controllers:
   shootCare: {syncPeriod: 1s}
   seed: {conditionsPeriod: 1s}
   managedSeed: {waitSyncPeriod: 200ms}
+  tokenRequestorWorkloadIdentity: {syncPeriod: 200ms}
 seedConfig:
   metadata: {name: local}
   spec:

@@ -40,6 +40,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("shoot with workers", testShoot)
 	t.Run("fleet", testFleet)
 	t.Run("hibernation", testHibernation)
+	t.Run("workload identities and internal secrets", testCredentials)
 	t.Run("mistakes are told", testMistake)
 	t.Run("a shoot becomes a seed", testManagedSeed)
 	t.Run("an extension leaves", testExtensionLeaves)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
 // Keys of Secrets with credentials.
@@ -29,11 +30,15 @@ type Source struct {
 	Secret client.ObjectKey
 }
 
-// Client returns a client for the cloud of the Secret. A Secret without a token, or none, means the operator's cloud.
+// Client returns a client for the cloud of the Secret. A Secret without a token, or none, means the operator's cloud; so does one with
+// a token of the garden: the local cloud has tokens of its own.
 func (s Source) Client(ctx context.Context, ref corev1.SecretReference) (*api.Client, error) {
 	secret, err := s.read(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
 		return nil, err
+	}
+	if secret.Labels[securityv1alpha1.LabelPurpose] == securityv1alpha1.LabelPurposeWorkloadIdentityTokenRequestor {
+		secret = &corev1.Secret{}
 	}
 	result := &api.Client{Endpoint: s.Endpoint, Token: string(secret.Data[KeyToken])}
 	if endpoint := string(secret.Data[KeyEndpoint]); endpoint != "" {

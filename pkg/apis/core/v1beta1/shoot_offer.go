@@ -51,8 +51,6 @@ func dnsNotOffered(dns *DNS, path *field.Path) field.ErrorList {
 		errs = append(errs, refuseIf(hasMembers(provider.Zones), at.Child("zones"), "the provider finds the hosted zone of spec.dns.domain itself", instead)...)
 		errs = append(errs, refuseIf(provider.Primary != nil && !*provider.Primary && len(dns.Providers) > 1, at.Child("primary"),
 			"only the primary provider is used", "remove this provider, and use a DNS controller in the cluster for other names")...)
-		errs = append(errs, refuseIf(deref(provider.CredentialsRef).Kind == "WorkloadIdentity", at.Child("credentialsRef", "kind"),
-			"DNS providers get their credentials from Secrets", "refer to a Secret")...)
 	}
 	return errs
 }
