@@ -1,9 +1,10 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"github.com/trellis-garden/trellis/pkg/extensionuse"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -12,13 +13,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
-// ControllerRegistrationsName is the name of the plugin that keeps extensions apart.
+// ControllerRegistrationsName is the name of the plugin that keeps extensions apart, and those registered that are used.
 const ControllerRegistrationsName = "ControllerRegistrationResources"
 
 // controllerRegistrations makes sure that for each kind and type of extension one registration is primary, so that two
-// controllers never act on the same object.
+// controllers never act on the same object, and that a registration keeps what shoots and seeds ask for and nobody else offers.
 type controllerRegistrations struct {
 	*admission.Handler
 	dependent
@@ -32,7 +34,7 @@ func newControllerRegistrations() *controllerRegistrations {
 
 // Validate implements admission.ValidationInterface.
 func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	registration, _, ok := written[*corev1beta1.ControllerRegistration](a)
+	registration, old, ok := written[*corev1beta1.ControllerRegistration](a)
 	if !ok || registration.DeletionTimestamp != nil {
 		return nil
 	}
@@ -40,7 +42,39 @@ func (c *controllerRegistrations) Validate(ctx context.Context, a admission.Attr
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	return invalid(a, validatePrimaries(registration, others))
+	errs := validatePrimaries(registration, others)
+	if old == nil {
+		return invalid(a, errs)
+	}
+	kept, err := c.validateKept(ctx, registration, old, others)
+	return verdict(a, append(errs, kept...), err)
+}
+
+// validateKept reports an extension that the registration offered, that nobody would offer any more, and that is used.
+func (c *controllerRegistrations) validateKept(ctx context.Context, registration, old *corev1beta1.ControllerRegistration, all []*corev1beta1.ControllerRegistration) (field.ErrorList, error) {
+	dropped := offeredOnlyBy(registration.Name, withOne(all, old))
+	for extension := range registered([]*corev1beta1.ControllerRegistration{registration}) {
+		delete(dropped, extension)
+	}
+	var errs field.ErrorList
+	for extension, resource := range dropped {
+		users, err := usersOfExtensions(ctx, c.Reader, map[extensionuse.KindType]corev1beta1.ControllerResource{extension: resource})
+		if err != nil {
+			return nil, err
+		}
+		if len(users) > 0 {
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "resources"),
+				fmt.Sprintf("%s of type %s must stay: it is used by %s, and no other controllerregistration offers it", extension.Kind, extension.Type, summary(users))))
+		}
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Detail, b.Detail) })
+	return errs, nil
+}
+
+// withOne returns the registrations, with one in the place of the one of its name.
+func withOne(registrations []*corev1beta1.ControllerRegistration, one *corev1beta1.ControllerRegistration) []*corev1beta1.ControllerRegistration {
+	others := slices.DeleteFunc(slices.Clone(registrations), func(other *corev1beta1.ControllerRegistration) bool { return other.Name == one.Name })
+	return append(others, one)
 }
 
 // validatePrimaries reports what is primary in another registration already.

@@ -1,11 +1,15 @@
 package admission
 
 import (
+	"context"
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -97,6 +101,48 @@ func TestPrimaryRegistrations(t *testing.T) {
 	checkErrors(t, validatePrimaries(registration("networking", offering("Network", "flannel")), localRegistrations()))
 	checkErrors(t, validatePrimaries(registration("more", offering("Network", "cilium"), offering("Network", "flannel")), localRegistrations()),
 		`spec.resources[1].primary controllerregistration "networking" is the primary one`)
+}
+
+// lists is a Reader of whole lists.
+type lists map[schema.GroupResource]runtime.Object
+
+func (l lists) Get(_ context.Context, resource schema.GroupResource, _, name string) (runtime.Object, error) {
+	return nil, apierrors.NewNotFound(resource, name)
+}
+
+func (l lists) List(_ context.Context, resource schema.GroupResource, _ string, _ fields.Selector) (runtime.Object, error) {
+	return l[resource], nil
+}
+
+// A registration keeps what is used, unless another one offers it too.
+func TestRegistrationsKeepWhatIsUsed(t *testing.T) {
+	plugin := newControllerRegistrations()
+	plugin.SetDependencies(&Dependencies{Reader: lists{
+		corev1beta1.Resource("shoots"): &corev1beta1.ShootList{Items: []corev1beta1.Shoot{*aShoot()}},
+		corev1beta1.Resource("seeds"):  &corev1beta1.SeedList{},
+	}})
+	old := registration("networking", offering("Network", "flannel"), offering("Network", "calico"))
+	second := registration("more", offering("Network", "flannel"))
+	for name, test := range map[string]struct {
+		changed *corev1beta1.ControllerRegistration
+		all     []*corev1beta1.ControllerRegistration
+		want    []string
+	}{
+		"unchanged":          {old, localRegistrations(), nil},
+		"drops what is free": {registration("networking", offering("Network", "flannel")), localRegistrations(), nil},
+		"drops what is used": {registration("networking", offering("Network", "calico")), localRegistrations(), []string{
+			"spec.resources Network of type flannel must stay: it is used by shoot garden-demo/member1",
+		}},
+		"drops what another offers": {registration("networking"), append(localRegistrations(), second), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs, err := plugin.validateKept(t.Context(), test.changed, old, test.all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkErrors(t, errs, test.want...)
+		})
+	}
 }
 
 func TestExtensionLabels(t *testing.T) {

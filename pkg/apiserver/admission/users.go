@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"github.com/trellis-garden/trellis/pkg/extensionuse"
-
 	"context"
 	"slices"
 
@@ -14,6 +12,7 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/extensionuse"
 )
 
 // usersOf names who uses an object, as <kind> <name>.
@@ -189,17 +188,22 @@ func (r *referenceManager) usersOfRegistration(ctx context.Context, object metav
 	if err != nil {
 		return nil, err
 	}
-	only := offeredOnlyBy(object.GetName(), registrations)
-	if len(only) == 0 {
+	return usersOfExtensions(ctx, r.Reader, offeredOnlyBy(object.GetName(), registrations))
+}
+
+// usersOfExtensions finds the shoots and seeds that ask for one of the extensions.
+func usersOfExtensions(ctx context.Context, reader Reader, extensions map[extensionuse.KindType]corev1beta1.ControllerResource) ([]string, error) {
+	if len(extensions) == 0 {
 		return nil, nil
 	}
-	users, err := r.shoots(ctx, "", fields.Everything(), func(shoot *corev1beta1.Shoot) bool { return usesAny(extensionuse.OfShoot(shoot), only) })
+	shoots, err := list[*corev1beta1.Shoot](ctx, reader, corev1beta1.Resource("shoots"), "", fields.Everything())
 	if err != nil {
 		return nil, err
 	}
-	seeds, err := list[*corev1beta1.Seed](ctx, r.Reader, corev1beta1.Resource("seeds"), "", fields.Everything())
-	seeds = slices.DeleteFunc(seeds, func(seed *corev1beta1.Seed) bool { return !usesAny(extensionuse.OfSeed(seed), only) })
-	return append(users, names("seed", seeds)...), err
+	shoots = slices.DeleteFunc(shoots, func(shoot *corev1beta1.Shoot) bool { return !usesAny(extensionuse.OfShoot(shoot), extensions) })
+	seeds, err := list[*corev1beta1.Seed](ctx, reader, corev1beta1.Resource("seeds"), "", fields.Everything())
+	seeds = slices.DeleteFunc(seeds, func(seed *corev1beta1.Seed) bool { return !usesAny(extensionuse.OfSeed(seed), extensions) })
+	return append(names("shoot", shoots), names("seed", seeds)...), err
 }
 
 // offeredOnlyBy returns what one registration offers and no other does.

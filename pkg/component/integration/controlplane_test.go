@@ -221,7 +221,7 @@ func kubernetesBinary(t *testing.T) string {
 	}
 	found, err := filepath.Glob(filepath.Join("..", "..", "..", ".cache", "bin", "kubernetes-v*"))
 	if err != nil || len(found) == 0 {
-		t.Skip("the kubernetes binary is not built; set KUBERNETES_BINARY or build the landscape's images")
+		t.Fatal("the kubernetes binary is not built; set KUBERNETES_BINARY or run make images")
 	}
 	path, err := filepath.Abs(found[len(found)-1])
 	if err != nil {
