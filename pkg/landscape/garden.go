@@ -86,8 +86,13 @@ func cloudPhase(ctx context.Context, r *run) error {
 	}
 	return r.installChart(ctx, helm.Release{
 		Namespace: localCloudNS, Name: "local-cloud", Chart: chart,
-		Values: map[string]any{"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain},
+		Values: map[string]any{"image": image, "token": string(token), "nodeAddress": nodeIP, "zone": domain, "records": gardenRecords()},
 	})
+}
+
+// gardenRecords are the names of the garden, which machines, and seeds on them, reach through the gateway.
+func gardenRecords() map[string]any {
+	return map[string]any{gardenHost: nodeIP, discoveryHost: nodeIP}
 }
 
 // cloudToken is what clients of the local cloud present.

@@ -46,7 +46,8 @@ type GardenClientConnection struct {
 	KubeconfigSecret *SecretReference `json:"kubeconfigSecret,omitempty"`
 	// Kubeconfig is the path of a kubeconfig of the garden.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// GardenClusterAddress replaces the server of the bootstrap kubeconfig in the kubeconfigs that extensions get.
+	// GardenClusterAddress replaces the server of the bootstrap kubeconfig in the kubeconfigs that extensions and the gardenlets of
+	// managed seeds get.
 	GardenClusterAddress string `json:"gardenClusterAddress,omitempty"`
 }
 

@@ -15,13 +15,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
+	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/server"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/volumes"
 )
 
+// ownRecordTTL is how long, in seconds, resolvers may remember names of the operator.
+const ownRecordTTL = 120
+
 type cloudFlags struct {
 	listen, dns, forward, zone, stateDir, tokenFile, pool, node string
 	reserved                                                    []string
+	records                                                     map[string]string
 	tcp, udp                                                    []uint
 	volumes                                                     bool
 	verbosity                                                   int
@@ -43,6 +48,7 @@ keeps all state below --state-dir.`,
 	f.StringVar(&flags.dns, "dns", "172.18.0.2:5353", "address of the DNS server, UDP and TCP")
 	f.StringVar(&flags.forward, "forward", "", "resolver (host:port) for names outside the zone; empty: no such name exists")
 	f.StringVar(&flags.zone, "zone", "local.trellis.garden", "DNS zone")
+	f.StringToStringVar(&flags.records, "record", nil, "names of the zone with their addresses (NAME=ADDRESS) that clients cannot change")
 	f.StringVar(&flags.stateDir, "state-dir", "/var/lib/local-cloud", "folder for all state")
 	f.StringVar(&flags.tokenFile, "token-file", "/etc/local-cloud/token", "file with the bearer token that clients must present")
 	f.StringVar(&flags.pool, "pool", "10.180.0.0/16", "range of the networks of machines")
@@ -103,9 +109,21 @@ func (f cloudFlags) serverOptions() (server.Options, error) {
 		return server.Options{}, err
 	}
 	return server.Options{
-		Listen: f.listen, DNS: f.dns, Forward: f.forward, Zone: f.zone, StateDir: f.stateDir, Token: token,
+		Listen: f.listen, DNS: f.dns, Forward: f.forward, Zone: f.zone, Records: f.ownRecords(), StateDir: f.stateDir, Token: token,
 		Pool: pool, Reserved: reserved, Node: services.Node, Host: server.LinuxHost{Services: services},
 	}, nil
+}
+
+func (f cloudFlags) ownRecords() []api.Record {
+	var records []api.Record
+	for name, address := range f.records {
+		record := api.Record{FQDN: name, Type: "A", Values: []string{address}, TTL: ownRecordTTL}
+		if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() {
+			record.Type = "AAAA"
+		}
+		records = append(records, record)
+	}
+	return records
 }
 
 func (f cloudFlags) services() (server.Services, error) {

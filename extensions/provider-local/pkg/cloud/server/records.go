@@ -16,14 +16,21 @@ type records struct {
 	zone   string
 	store  store[api.Record]
 	byName map[string]api.Record
+	// fixed are the operator's: not stored, and not for clients to change.
+	fixed map[string]api.Record
 }
 
-func newRecords(stateDir, zone string) *records {
-	return &records{
+func newRecords(stateDir, zone string, fixed []api.Record) *records {
+	result := &records{
 		zone:   api.CanonicalName(zone),
 		store:  store[api.Record]{dir: filepath.Join(stateDir, "state", "records")},
-		byName: map[string]api.Record{},
+		byName: map[string]api.Record{}, fixed: map[string]api.Record{},
 	}
+	for _, record := range fixed {
+		record.FQDN = api.CanonicalName(record.FQDN)
+		result.fixed[record.FQDN] = record
+	}
+	return result
 }
 
 func (r *records) restore() error {
@@ -36,16 +43,41 @@ func (r *records) restore() error {
 	for _, record := range loaded {
 		r.byName[record.FQDN] = record
 	}
+	for name, record := range r.fixed {
+		if err := r.check(record); err != nil {
+			return fmt.Errorf("records of the operator: %w", err)
+		}
+		r.byName[name] = record
+	}
 	return nil
 }
 
-func (r *records) put(record api.Record) error {
-	record.FQDN = api.CanonicalName(record.FQDN)
+// check says what is wrong with a record.
+func (r *records) check(record api.Record) error {
 	if err := record.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	if !inZone(record.FQDN, r.zone) {
 		return fmt.Errorf("%w: record %s is not in the zone %s of this cloud", errInvalid, record.FQDN, r.zone)
+	}
+	return nil
+}
+
+// checkFree says whether a record is for clients to change.
+func (r *records) checkFree(fqdn string) error {
+	if _, taken := r.fixed[fqdn]; taken {
+		return fmt.Errorf("%w: record %s is the operator's of this cloud", errInvalid, fqdn)
+	}
+	return nil
+}
+
+func (r *records) put(record api.Record) error {
+	record.FQDN = api.CanonicalName(record.FQDN)
+	if err := r.check(record); err != nil {
+		return err
+	}
+	if err := r.checkFree(record.FQDN); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,6 +90,9 @@ func (r *records) put(record api.Record) error {
 
 func (r *records) remove(fqdn string) error {
 	fqdn = api.CanonicalName(fqdn)
+	if err := r.checkFree(fqdn); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.store.remove(fileName(fqdn)); err != nil {

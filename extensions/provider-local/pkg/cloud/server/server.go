@@ -34,6 +34,8 @@ type Options struct {
 	Forward string
 	// Zone is the DNS zone.
 	Zone string
+	// Records are the operator's, of names that clients cannot change.
+	Records []api.Record
 	// StateDir keeps networks, records and volumes.
 	StateDir string
 	// Token is what clients must present.
@@ -61,7 +63,7 @@ func New(options Options) *Server {
 	return &Server{
 		options:  options,
 		networks: newNetworks(options.StateDir, options.Pool, options.Reserved, options.Node, options.Host),
-		records:  newRecords(options.StateDir, options.Zone),
+		records:  newRecords(options.StateDir, options.Zone, options.Records),
 	}
 }
 

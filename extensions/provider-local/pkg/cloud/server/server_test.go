@@ -52,6 +52,7 @@ func newCloud(t *testing.T, dir string) (*Server, *recordingHost, *api.Client) {
 	server := New(Options{
 		Zone: "local.trellis.garden", StateDir: dir, Token: "secret", Host: host, Log: logr.Discard(),
 		Pool: netip.MustParsePrefix("10.180.0.0/16"), Reserved: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Node: netip.MustParseAddr("172.18.0.2"),
+		Records: []api.Record{{FQDN: "api.garden.local.trellis.garden", Type: "A", Values: []string{"172.18.0.2"}}},
 	})
 	if err := errors.Join(server.records.restore(), server.networks.restore(t.Context())); err != nil {
 		t.Fatal(err)
@@ -234,6 +235,12 @@ func TestDNS(t *testing.T) {
 	if err := client.PutRecord(t.Context(), api.Record{FQDN: "other.example.com", Type: "A", Values: []string{"10.0.0.1"}}); !api.IsInvalid(err) {
 		t.Errorf("a record outside the zone: %v", err)
 	}
+	if err := client.PutRecord(t.Context(), api.Record{FQDN: "API.garden.local.trellis.garden", Type: "A", Values: []string{"10.0.0.1"}}); !api.IsInvalid(err) {
+		t.Errorf("a client changes the operator's record: %v", err)
+	}
+	if err := client.DeleteRecord(t.Context(), "api.garden.local.trellis.garden"); !api.IsInvalid(err) {
+		t.Errorf("a client deletes the operator's record: %v", err)
+	}
 	restarted, _, _ := newCloud(t, dir)
 	resolver := &resolver{records: restarted.records}
 	for _, test := range []struct {
@@ -247,6 +254,7 @@ func TestDNS(t *testing.T) {
 		{"a.ingress.local.trellis.garden.", dns.TypeA, dns.RcodeSuccess, "api.x.demo.local.trellis.garden. 172.18.0.2"},
 		{"text.local.trellis.garden.", dns.TypeTXT, dns.RcodeSuccess, "a b"},
 		{"x.demo.local.trellis.garden.", dns.TypeA, dns.RcodeSuccess, ""},
+		{"api.garden.local.trellis.garden.", dns.TypeA, dns.RcodeSuccess, "172.18.0.2"},
 		{"nothing.local.trellis.garden.", dns.TypeA, dns.RcodeNameError, ""},
 		{"registry.example.com.", dns.TypeA, dns.RcodeNameError, ""},
 	} {
