@@ -153,10 +153,15 @@ func contains(want ...string) func(string) error {
 func (l *landscape) gardenKubectl() kubectl  { return kubectl{l, l.garden()} }
 func (l *landscape) runtimeKubectl() kubectl { return kubectl{l, l.runtime()} }
 
-// shoot returns kubectl for a shoot, with a kubeconfig from trellisctl.
+// shoot returns kubectl for a shoot of project demo, with a kubeconfig from trellisctl.
 func (l *landscape) shoot(t *testing.T, name string) kubectl {
 	t.Helper()
-	out, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", "demo", "--shoot", name)
+	return l.shootOf(t, "demo", name)
+}
+
+func (l *landscape) shootOf(t *testing.T, project, name string) kubectl {
+	t.Helper()
+	out, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", project, "--shoot", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +173,11 @@ func (l *landscape) shoot(t *testing.T, name string) kubectl {
 }
 
 func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout time.Duration) {
+	t.Helper()
+	l.waitForShootIn(t, "garden-demo", name, operation, timeout)
+}
+
+func (l *landscape) waitForShootIn(t *testing.T, namespace, name, operation string, timeout time.Duration) {
 	t.Helper()
 	l.gardenKubectl().eventually(t, timeout, func(out string) error {
 		var shoot struct {
@@ -189,7 +199,7 @@ func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout t
 			return fmt.Errorf("%s %s (%d%%): %s; errors: %v", last.Type, last.State, last.Progress, last.Description, shoot.Status.LastErrors)
 		}
 		return nil
-	}, "-n", "garden-demo", "get", "shoot", name, "-o", "json")
+	}, "-n", namespace, "get", "shoot", name, "-o", "json")
 }
 
 // killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would, as soon as it runs: it may be

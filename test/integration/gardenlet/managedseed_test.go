@@ -130,7 +130,7 @@ func checkInstallation(t *testing.T, inShoot client.Client) *config.Configuratio
 	}
 	spec := parsed.SeedConfig.Spec
 	if parsed.SeedConfig.Name != "example" || parsed.Gateway.Address != "10.180.10.2" || spec.Networks.Pods != "10.7.0.0/16" || spec.Provider.Region != "local" ||
-		spec.DNS.Internal.Domain != "internal.local.example" || spec.Ingress.Domain != "ingress.example-seed.example.com" ||
+		spec.DNS.Internal.Domain != "internal.local.example" || spec.Ingress.Domain != "ingress.example.garden.local.example" ||
 		parsed.Controllers.Seed.ConditionsPeriod.Duration != time.Second {
 		t.Errorf("configuration is %s", configMap.Data["config.yaml"])
 	}
