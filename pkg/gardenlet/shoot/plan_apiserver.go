@@ -27,7 +27,7 @@ func (p *Plan) planAPIServer(in *Inputs) error {
 	for _, a := range p.Addresses {
 		values.ExternalHostnames = append(values.ExternalHostnames, strings.TrimPrefix(a.URL, "https://"))
 	}
-	values.ServiceAccounts.Issuer = p.Addresses[len(p.Addresses)-1].URL
+	values.ServiceAccounts.Issuer = "https://" + p.Hostname()
 	values.AggregatorRouting = true
 	values.IsWorkerless = p.Workerless
 	if !p.Workerless {

@@ -13,12 +13,14 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
 
-// planDNS decides about the names of the API server and who serves them.
+// planDNS decides about the names of the API server and who serves them. The first address is the one that kubeconfigs begin with, so
+// that a name for which nobody here makes a record comes last.
 func (p *Plan) planDNS(in *Inputs) error {
 	if internal := in.Seed.Spec.DNS.Internal; internal != nil {
 		p.Internal = p.record("internal", fmt.Sprintf("api.%s.%s.%s", p.ShootName, p.ProjectName, internal.Domain), internal.Type, internal.Zone, internal.CredentialsRef)
 	}
-	if err := p.planExternalDNS(in); err != nil {
+	unmanaged, err := p.planExternalDNS(in)
+	if err != nil {
 		return err
 	}
 	if p.External != nil {
@@ -27,24 +29,27 @@ func (p *Plan) planDNS(in *Inputs) error {
 	if p.Internal != nil {
 		p.Addresses = append(p.Addresses, address(gardencorev1beta1.AdvertisedAddressInternal, p.Internal.Hostname))
 	}
+	if unmanaged != "" {
+		p.Addresses = append(p.Addresses, address(gardencorev1beta1.AdvertisedAddressUnmanaged, unmanaged))
+	}
 	if len(p.Addresses) == 0 {
 		return fmt.Errorf("the seed has no spec.dns.internal and the shoot no spec.dns.domain: its API server would have no name")
 	}
 	return nil
 }
 
-// planExternalDNS uses the shoot's own DNS provider, else the seed's default domain that the shoot's domain is in.
-func (p *Plan) planExternalDNS(in *Inputs) error {
+// planExternalDNS uses the shoot's own DNS provider, else the seed's default domain that the shoot's domain is in. It returns the
+// name for which the shoot's owner makes the record.
+func (p *Plan) planExternalDNS(in *Inputs) (unmanaged string, err error) {
 	dns := in.Shoot.Spec.DNS
 	if dns == nil || ptr.Deref(dns.Domain, "") == "" {
-		return nil
+		return "", nil
 	}
 	hostname := "api." + *dns.Domain
 	for _, provider := range dns.Providers {
 		switch {
 		case ptr.Deref(provider.Type, "") == gardencorev1beta1.DNSUnmanaged:
-			p.Addresses = append(p.Addresses, address(gardencorev1beta1.AdvertisedAddressUnmanaged, hostname))
-			return nil
+			return hostname, nil
 		case ptr.Deref(provider.Primary, len(dns.Providers) == 1) && provider.Type != nil:
 			credentials := p.Credentials
 			if ref := provider.CredentialsRef; ref != nil {
@@ -53,19 +58,19 @@ func (p *Plan) planExternalDNS(in *Inputs) error {
 				credentials = &corev1.ObjectReference{Kind: "Secret", APIVersion: "v1", Namespace: p.ShootNamespace, Name: *provider.SecretName}
 			}
 			if credentials == nil {
-				return fmt.Errorf("spec.dns.providers: provider %q has no credentials", *provider.Type)
+				return "", fmt.Errorf("spec.dns.providers: provider %q has no credentials", *provider.Type)
 			}
 			p.External = p.record("external", hostname, *provider.Type, nil, *credentials)
-			return nil
+			return "", nil
 		}
 	}
 	for _, domain := range in.Seed.Spec.DNS.Defaults {
 		if strings.HasSuffix(*dns.Domain, "."+domain.Domain) {
 			p.External = p.record("external", hostname, domain.Type, domain.Zone, domain.CredentialsRef)
-			return nil
+			return "", nil
 		}
 	}
-	return fmt.Errorf("spec.dns.domain %q is in none of the seed's default domains, and spec.dns.providers names no primary provider for it", *dns.Domain)
+	return "", fmt.Errorf("spec.dns.domain %q is in none of the seed's default domains, and spec.dns.providers names no primary provider for it", *dns.Domain)
 }
 
 // record plans one DNS record that leads to the seed's gateway.

@@ -155,8 +155,12 @@ func TestExternalDNS(t *testing.T) {
 			if got != test.external {
 				t.Errorf("external record for %q, want %q", got, test.external)
 			}
-			if unmanaged := p.Addresses[0].Name == gardencorev1beta1.AdvertisedAddressUnmanaged; unmanaged != test.unmanage {
+			last := p.Addresses[len(p.Addresses)-1]
+			if unmanaged := last.Name == gardencorev1beta1.AdvertisedAddressUnmanaged; unmanaged != test.unmanage {
 				t.Errorf("addresses are %v", p.Addresses)
+			}
+			if want := "https://" + p.Internal.Hostname; p.APIServer.ServiceAccounts.Issuer != want {
+				t.Errorf("the issuer of tokens is %s, want %s whatever the user's domain is", p.APIServer.ServiceAccounts.Issuer, want)
 			}
 		})
 	}
