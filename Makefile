@@ -5,11 +5,14 @@ NAME ?= local
 # Versions of Kubernetes that are built beside the default one, separated by commas, such as 1.35.4.
 KUBERNETES_VERSIONS ?=
 
+# How long each target is fuzzed.
+TIME ?= 10m
+
 LANDSCAPE = bin/landscape --name $(NAME)
 VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
 export CGO_ENABLED = 0
 
-.PHONY: help up down status test test-e2e bench generate check images landscape clean
+.PHONY: help up down status test test-e2e bench fuzz generate check images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +37,9 @@ test-e2e: ## Run the end-to-end tests on the running landscape
 
 bench: landscape ## Measure what matters (AREAS="up shoot federation garden fresh"), write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
+
+fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh chooses among them
+	hack/fuzz.sh $(TIME)
 
 generate: ## Write generated code and custom resource definitions anew
 	hack/generate.sh

@@ -1,7 +1,7 @@
 // Package integration runs the control plane that the components describe with the real programs of Kubernetes, as
 // processes of the test: what the Deployments would mount is written to files, and their arguments are used as they are but
 // for paths, ports and names. It needs the "kubernetes" binary that the landscape builds (KUBERNETES_BINARY, or
-// .cache/bin/kubernetes-v*) and is skipped without.
+// .cache/bin/kubernetes-v*).
 package integration
 
 import (

@@ -70,7 +70,7 @@ type Options struct {
 	KubeAPIServerArguments, GardenAPIServerArguments []string
 }
 
-// Main runs the tests of a package with one environment, and skips them where there is no Kubernetes binary.
+// Main runs the tests of a package with one environment. They fail where there is no Kubernetes binary.
 func Main(m *testing.M, environment **Environment) { MainWith(m, environment, Options{}) }
 
 // MainWith is Main with options; their Binary is found by itself.
@@ -78,8 +78,8 @@ func MainWith(m *testing.M, environment **Environment, options Options) {
 	ServeProcess()
 	binary, err := KubernetesBinary()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "skipped:", err)
-		os.Exit(0)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	options.Binary = binary
 	os.Exit(run(m, options, environment))
@@ -108,8 +108,10 @@ func KubernetesBinary() (string, error) {
 	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
 			path := filepath.Join(folder, "bin", "kubernetes")
-			_, err := os.Stat(path)
-			return path, err
+			if _, err := os.Stat(path); err != nil {
+				return "", fmt.Errorf("the Kubernetes binary is not built; set %s or run make images: %w", binaryVariable, err)
+			}
+			return path, nil
 		}
 	}
 	return "", fmt.Errorf("no repository around the working directory: set %s", binaryVariable)

@@ -29,19 +29,6 @@ const (
 	startTimeout = 90 * time.Second
 )
 
-// kubernetesBinary finds the file that is a kube-apiserver when called with that as its first argument.
-func kubernetesBinary() (string, error) {
-	if path := os.Getenv("TRELLIS_KUBERNETES_BINARY"); path != "" {
-		return path, nil
-	}
-	path, err := filepath.Abs("../../../bin/kubernetes")
-	if err != nil {
-		return "", err
-	}
-	_, err = os.Stat(path)
-	return path, err
-}
-
 // apiServers is an etcd in this process and any number of kube-apiservers on it, each with a prefix of its own.
 type apiServers struct {
 	folder, binary, etcd string
