@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
 	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
+	"github.com/trellis-garden/trellis/pkg/apiserver/decoding"
 )
 
 const (
@@ -164,5 +166,16 @@ func (o *Options) serverConfig(dependencies *gardenadmission.Dependencies) (*gen
 	if err := o.Recommended.ApplyTo(config); err != nil {
 		return nil, err
 	}
+	boundBodies(config)
 	return config, nil
+}
+
+// boundBodies keeps requests from costing much by what is in their bodies.
+func boundBodies(config *genericapiserver.RecommendedConfig) {
+	filter := &decoding.Filter{Scheme: Scheme, Codecs: Codecs, MaxBytes: config.MaxRequestBodyBytes}
+	build := config.BuildHandlerChainFunc
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return build(filter.Wrap(handler), c)
+	}
+	config.JSONPatchMaxCopyBytes = decoding.MaxCopies
 }
