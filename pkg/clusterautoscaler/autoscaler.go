@@ -98,7 +98,8 @@ func (a *Autoscaler) giveUp(ctx context.Context, s *Snapshot) {
 		}
 		a.backoff.fail(group.Name, why, s.Now)
 		surplus := names[:max(0, min(len(names), group.Target-group.Minimum))]
-		if len(surplus) == 0 {
+		// Machines that replace others are wanted: with fewer of them, nodes with pods would go.
+		if len(surplus) == 0 || group.Rolling {
 			continue
 		}
 		a.log.Info("Removing machines that did not become nodes", "group", group.Name, "machines", surplus, "reason", why)
@@ -208,10 +209,18 @@ func (a *Autoscaler) begin(ctx context.Context, removal Removal) {
 	go func() {
 		err := a.drain(ctx, removal)
 		if err == nil {
-			err = a.groups.Delete(ctx, removal.Group, removal.Machine)
+			err = a.remove(ctx, removal)
 		}
 		a.end(removal, err)
 	}()
+}
+
+// remove lets go of the machine of an empty node. If it has to stay, pods may come to it again.
+func (a *Autoscaler) remove(ctx context.Context, removal Removal) error {
+	if err := a.groups.Delete(ctx, removal.Group, removal.Machine); err != nil {
+		return errors.Join(err, a.untaint(context.WithoutCancel(ctx), removal.Node.Name))
+	}
+	return nil
 }
 
 func (a *Autoscaler) end(removal Removal, err error) {

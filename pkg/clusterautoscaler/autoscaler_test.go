@@ -101,7 +101,8 @@ func group(name string, minimum, maximum, target int, nodes ...string) *nodegrou
 type fleet struct {
 	groups []*nodegroup.Group
 	calls  []string
-	err    error
+	// err is that of growing, deletion that of removing machines.
+	err, deletion error
 }
 
 func (f *fleet) List(context.Context) ([]*nodegroup.Group, error) {
@@ -128,6 +129,9 @@ func (f *fleet) Increase(_ context.Context, g *nodegroup.Group, delta int) error
 
 func (f *fleet) Delete(_ context.Context, g *nodegroup.Group, machines ...string) error {
 	f.calls = append(f.calls, fmt.Sprintf("%s-%s", g.Name, strings.Join(machines, ",")))
+	if f.deletion != nil {
+		return f.deletion
+	}
 	found := f.find(g.Name)
 	found.Target -= len(machines)
 	found.Machines = slices.DeleteFunc(found.Machines, func(m nodegroup.Machine) bool { return slices.Contains(machines, m.Name) })
@@ -291,6 +295,39 @@ func TestMachinesThatDoNotComeUpAreReplacedElsewhere(t *testing.T) {
 	}
 	if got := b.step(2 * time.Minute); got != "slow-m other+1" {
 		t.Errorf("got %q, want the machine removed and another group grown", got)
+	}
+}
+
+func TestMachinesThatReplaceOthersAreKept(t *testing.T) {
+	rolling := group("pool", 1, 3, 2, "a", "b")
+	rolling.Rolling = true
+	rolling.Machines = append(rolling.Machines, nodegroup.Machine{Name: "m", Created: start, Problem: "no capacity"})
+	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")}, Pods: []*corev1.Pod{pod("x", "2", "a"), pod("y", "2", "b")}}, []*nodegroup.Group{rolling})
+	if got := b.step(time.Hour); got != "" {
+		t.Errorf("got %q, want no machine less: a node with pods would go", got)
+	}
+	b.fleet.groups[0].Rolling = false
+	if got := b.step(time.Hour); got != "pool-m" {
+		t.Errorf("got %q, want the machine removed", got)
+	}
+}
+
+func TestNodeWhoseMachineStaysIsUsedAgain(t *testing.T) {
+	b := newBench(t, Snapshot{Nodes: []*corev1.Node{node("a"), node("b")}}, []*nodegroup.Group{group("pool", 1, 3, 2, "a", "b")})
+	var freed []string
+	b.untaint = func(_ context.Context, node string) error {
+		freed = append(freed, node)
+		return nil
+	}
+	b.fleet.deletion = errors.New("below its minimum")
+	b.step(0)
+	if b.step(time.Minute); len(b.ongoing()) != 1 {
+		t.Fatalf("got %v, want a node removed", b.ongoing())
+	}
+	b.ended <- nil
+	b.awaitEnd("pool-machine-a")
+	if !slices.Equal(freed, []string{"a"}) {
+		t.Errorf("got %v, want pods to come to node a again", freed)
 	}
 }
 

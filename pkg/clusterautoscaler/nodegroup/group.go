@@ -92,6 +92,8 @@ type Group struct {
 	Pool string
 	// Target is how many machines there are to be.
 	Target int
+	// Rolling says whether machines are being replaced by others.
+	Rolling bool
 	// Machines that are there and stay; those that are being deleted are not among them.
 	Machines []Machine
 	// Template is a node of the group as it will look like; nil if nothing is known about it. It has no name.

@@ -64,7 +64,7 @@ func (m *Machines) group(ctx context.Context, limits Limits, machines []machinev
 	}
 	return &Group{
 		Limits: limits, Options: m.Defaults.override(deployment.Annotations), Pool: deployment.Labels[labelPool],
-		Target: int(deployment.Spec.Replicas), Machines: machinesOf(deployment, machines), Template: template(deployment, class),
+		Target: int(deployment.Spec.Replicas), Rolling: deployment.Status.UpdatedReplicas < deployment.Status.Replicas, Machines: machinesOf(deployment, machines), Template: template(deployment, class),
 	}, nil
 }
 

@@ -95,6 +95,14 @@ func TestList(t *testing.T) {
 	if group.Options != want {
 		t.Errorf("options: got %+v, want those of the annotations, and defaults for what they do not say: %+v", group.Options, want)
 	}
+	if group.Rolling {
+		t.Error("no machine is being replaced")
+	}
+	replacing := deployment(2)
+	replacing.Status.Replicas, replacing.Status.UpdatedReplicas = 3, 1
+	if !list(t, groups(t, replacing, class())).Rolling {
+		t.Error("two machines are to be replaced")
+	}
 	if len(group.Machines) != 2 || group.Machines[0].Problem != "no capacity" || group.MachineOf("node-b") == nil || group.MachineOf("") != nil {
 		t.Errorf("machines: got %+v", group.Machines)
 	}
