@@ -16,6 +16,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/nodegroup"
 )
 
 const (
@@ -193,6 +194,7 @@ func (d Deployment) nodeTemplate(region string) *machinev1alpha1.NodeTemplate {
 // applyDeployment fills the MachineDeployment; the number of machines is set apart from this.
 func (d Deployment) applyDeployment(deployment *machinev1alpha1.MachineDeployment, region string) {
 	setLabel(deployment, labelPool, d.Pool.Name)
+	d.annotateOptions(deployment)
 	labels := map[string]string{labelName: d.Name}
 	spec := &deployment.Spec
 	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
@@ -218,6 +220,35 @@ func (d Deployment) applyDeployment(deployment *machinev1alpha1.MachineDeploymen
 	if settings := d.Pool.MachineControllerManager; settings != nil && settings.AutoPreserveFailedMachineMax != nil {
 		spec.AutoPreserveFailedMachineMax = *settings.AutoPreserveFailedMachineMax
 	}
+}
+
+// annotateOptions writes the pool's own settings of the cluster-autoscaler where that looks for them, and removes those that the
+// pool has no longer.
+func (d Deployment) annotateOptions(deployment *machinev1alpha1.MachineDeployment) {
+	var options extensionsv1alpha1.ClusterAutoscalerOptions
+	if d.Pool.ClusterAutoscaler != nil {
+		options = *d.Pool.ClusterAutoscaler
+	}
+	set := func(key string, value *string) {
+		if value == nil {
+			delete(deployment.Annotations, key)
+			return
+		}
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, key, *value)
+	}
+	set(nodegroup.AnnotationScaleDownUtilizationThreshold, options.ScaleDownUtilizationThreshold)
+	set(nodegroup.AnnotationScaleDownGPUUtilizationThreshold, options.ScaleDownGpuUtilizationThreshold)
+	set(nodegroup.AnnotationScaleDownUnneededTime, written(options.ScaleDownUnneededTime))
+	set(nodegroup.AnnotationScaleDownUnreadyTime, written(options.ScaleDownUnreadyTime))
+	set(nodegroup.AnnotationMaxNodeProvisionTime, written(options.MaxNodeProvisionTime))
+}
+
+func written(duration *metav1.Duration) *string {
+	if duration == nil {
+		return nil
+	}
+	text := duration.Duration.String()
+	return &text
 }
 
 // nodeLabels adds where a machine is to the labels of the pool, as cloud controllers would.

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +100,32 @@ func TestReplicas(t *testing.T) {
 		if got := deployment.replicas(test.current, test.hibernated); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
+	}
+}
+
+func TestOptionsOfThePoolForTheAutoscaler(t *testing.T) {
+	minute := &metav1.Duration{Duration: time.Minute}
+	others := map[string]string{"node.machine.sapcloud.io/trigger-deletion-by-mcm": "a~2026-01-02T03:04:05Z"}
+	deployment := &machinev1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: maps.Clone(others)}}
+	wanted := Deployment{Pool: pool()}
+	wanted.Pool.ClusterAutoscaler = &extensionsv1alpha1.ClusterAutoscalerOptions{
+		ScaleDownUtilizationThreshold: ptr.To("0.3"), ScaleDownGpuUtilizationThreshold: ptr.To("0.4"), ScaleDownUnneededTime: minute, ScaleDownUnreadyTime: minute,
+		MaxNodeProvisionTime: minute,
+	}
+	wanted.applyDeployment(deployment, "r")
+	want := maps.Clone(others)
+	for key, value := range map[string]string{
+		"scale-down-utilization-threshold": "0.3", "scale-down-gpu-utilization-threshold": "0.4", "scale-down-unneeded-time": "1m0s",
+		"scale-down-unready-time": "1m0s", "max-node-provision-time": "1m0s",
+	} {
+		want["autoscaler.gardener.cloud/"+key] = value
+	}
+	if !maps.Equal(deployment.Annotations, want) {
+		t.Errorf("got %v, want %v", deployment.Annotations, want)
+	}
+	wanted.Pool.ClusterAutoscaler = nil
+	if wanted.applyDeployment(deployment, "r"); !maps.Equal(deployment.Annotations, others) {
+		t.Errorf("without options: got %v, want %v", deployment.Annotations, others)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
@@ -87,7 +88,7 @@ func (c *Care) look(ctx context.Context, shoot *gardencorev1beta1.Shoot) (found,
 	if shoot.Status.IsHibernated || hibernationWanted(shoot) {
 		return asleepConditions(workerless), asleepConstraints()
 	}
-	found = []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, workerless)}
+	found = []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, shoot.Spec.Provider.Workers)}
 
 	clientset, err := shootClientset(ctx, c.Seed, namespace)
 	if err == nil {
@@ -127,7 +128,7 @@ func unknown(t gardencorev1beta1.ConditionType, err error) gardencorev1beta1.Con
 }
 
 // controlPlane looks at the workloads in the control plane's namespace.
-func (c *Care) controlPlane(ctx context.Context, namespace string, workerless bool) gardencorev1beta1.Condition {
+func (c *Care) controlPlane(ctx context.Context, namespace string, workers []gardencorev1beta1.Worker) gardencorev1beta1.Condition {
 	const t = gardencorev1beta1.ShootControlPlaneHealthy
 	if c.TokenProblem != nil {
 		if message := c.TokenProblem(namespace); message != "" {
@@ -140,7 +141,7 @@ func (c *Care) controlPlane(ctx context.Context, namespace string, workerless bo
 			return unknown(t, err)
 		}
 	}
-	if problem := workloadProblem(deployments.Items, statefulSets.Items, workerless); problem.message != "" {
+	if problem := workloadProblem(deployments.Items, statefulSets.Items, workers); problem.message != "" {
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, problem.reason, problem.message)
 	}
 	resources, err := c.managedResources(ctx, namespace, true)
@@ -156,8 +157,8 @@ func (c *Care) controlPlane(ctx context.Context, namespace string, workerless bo
 // problem is why a condition is not True.
 type problem struct{ reason, message string }
 
-// workloadProblem returns the first problem of a control plane's workloads.
-func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, workerless bool) problem {
+// workloadProblem returns the first problem of the workloads of a control plane for these workers.
+func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, workers []gardencorev1beta1.Worker) problem {
 	for _, name := range []string{"etcd-main", "etcd-events"} {
 		i := slices.IndexFunc(statefulSets, func(s appsv1.StatefulSet) bool { return s.Name == name })
 		if i < 0 {
@@ -167,11 +168,7 @@ func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.Stat
 			return problem{"EtcdUnhealthy", fmt.Sprintf("StatefulSet %s is unhealthy: %v.", name, err)}
 		}
 	}
-	required := []string{"kube-apiserver", "kube-controller-manager"}
-	if !workerless {
-		required = append(required, "kube-scheduler", "machine-controller-manager", "vpn-seed-server")
-	}
-	for _, name := range required {
+	for _, name := range requiredDeployments(workers) {
 		if !slices.ContainsFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == name }) {
 			return problem{"DeploymentMissing", fmt.Sprintf("Deployment %s is missing.", name)}
 		}
@@ -182,6 +179,18 @@ func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.Stat
 		}
 	}
 	return problem{}
+}
+
+// requiredDeployments are the names of those that a control plane for these workers must have.
+func requiredDeployments(workers []gardencorev1beta1.Worker) []string {
+	required := []string{"kube-apiserver", "kube-controller-manager"}
+	if len(workers) > 0 {
+		required = append(required, "kube-scheduler", "machine-controller-manager", "vpn-seed-server")
+	}
+	if isAutoscaled(workers) {
+		required = append(required, clusterautoscaler.Name)
+	}
+	return required
 }
 
 // managedResources lists the ManagedResources of class seed, or those of the shoot.

@@ -15,6 +15,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/await"
@@ -33,7 +34,9 @@ func (o *Operation) DeletionFlow() (*flow.Flow, error) {
 	initialized := g.Add(flow.Task{Name: "Reading secrets", Fn: apply(o.readSecrets)})
 	kept := g.Add(flow.Task{Name: "Leaving objects of the shoot to its end", Fn: apply(o.keepObjects), Dependencies: []flow.TaskID{initialized}})
 
-	cleaned := o.addCleanup(g, initialized)
+	cleaned := o.addCleanup(g, g.Add(flow.Task{
+		Name: "Stopping cluster-autoscaler", Fn: rollout(o.stopAutoscaler), Dependencies: []flow.TaskID{initialized},
+	}))
 
 	worker := o.removeExtensionKind(g, "worker pools", &extensionsv1alpha1.WorkerList{}, extension.WorkerTiming, cleaned)
 	early := o.addExtensionDeletion(g, gardencorev1beta1.BeforeKubeAPIServer, cleaned)
@@ -206,7 +209,9 @@ func (o *Operation) deleteManagedResources(ctx context.Context) error {
 // destroyControlPlane deletes everything that runs but the etcds.
 func (o *Operation) destroyControlPlane(ctx context.Context) error {
 	var all []error
-	for _, part := range []component.Deployer{o.kubeControllerManager(), o.kubeScheduler(), o.vpnSeedServer(), o.kubeAPIServer()} {
+	for _, part := range []component.Deployer{
+		clusterautoscaler.New(o.Seed, o.Plan.Namespace, clusterautoscaler.Values{}), o.kubeControllerManager(), o.kubeScheduler(), o.vpnSeedServer(), o.kubeAPIServer(),
+	} {
 		all = append(all, part.Destroy(ctx))
 	}
 	return errors.Join(append(all, component.Delete(ctx, o.Seed, o.route()))...)

@@ -111,7 +111,7 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 	})
 	worker := g.Add(flow.Task{
 		Name: "Deploying worker pools", Fn: apply(o.deployWorker), SkipIf: o.Plan.Workerless,
-		Dependencies: []flow.TaskID{infrastructure, oscReady, nodeAgent, c.apiServer, f.credentials},
+		Dependencies: []flow.TaskID{infrastructure, oscReady, nodeAgent, c.apiServer, f.credentials, o.addAutoscalerStop(g, c)},
 	})
 	workerReady := g.Add(flow.Task{
 		Name: "Waiting until worker pools are ready", SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{worker},
@@ -119,6 +119,7 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 			return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.Worker{ObjectMeta: o.meta(o.Plan.ShootName)}, extension.WorkerTiming)
 		},
 	})
+	o.addAutoscaler(g, workerReady)
 	o.addExtensions(g, gardencorev1beta1.AfterWorker, workerReady)
 	o.addContainerRuntimes(g, workerReady)
 	skipChecks := o.Plan.Workerless || o.Plan.SkipReadiness || o.Plan.Hibernation != Awake
@@ -392,7 +393,7 @@ func renderPool(pool PoolPlan, userDataSecret string) extensionsv1alpha1.WorkerP
 		},
 		KubeletDataVolumeName: w.KubeletDataVolumeName, Zones: w.Zones, MachineControllerManager: pool.MachineControllerManager,
 		KubernetesVersion: ptr.To(pool.KubernetesVersion), KubeletConfig: pool.Kubelet, Architecture: w.Machine.Architecture,
-		Priority: w.Priority, UpdateStrategy: w.UpdateStrategy,
+		Priority: w.Priority, UpdateStrategy: w.UpdateStrategy, ClusterAutoscaler: autoscalerOptions(w.ClusterAutoscaler),
 	}
 	if allowsSystemComponents(w) {
 		rendered.Labels[gardencorev1beta1.LabelWorkerPoolSystemComponents] = "true"

@@ -74,6 +74,8 @@ type Plan struct {
 	Extensions []ExtensionPlan
 	// Pools of workers.
 	Pools []PoolPlan
+	// Autoscaled says whether the number of machines of a pool may change by itself.
+	Autoscaled bool
 	// SSHAccess says whether users may log in to machines.
 	SSHAccess bool
 	// Seed is what the seed asks of every control plane.
@@ -148,6 +150,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
+	p.Autoscaled = isAutoscaled(shoot.Spec.Provider.Workers)
 	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)
 	planRotations := func(in *Inputs) error {
 		p.Rotation = planRotation(&in.Shoot.Status, p.APIServer.encryptionScheme())
@@ -223,7 +226,7 @@ func (p *Plan) planNetworks(in *Inputs) error {
 
 // imagesOfControlPlane are resolved with the shoot's Kubernetes version where the vector gives no tag.
 var imagesOfControlPlane = []string{
-	"etcd-steward", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "vpn", "coredns", "pause",
+	"etcd-steward", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "vpn", "coredns", "pause", "cluster-autoscaler",
 }
 
 // planImages resolves the images of the control plane and the system components.

@@ -38,6 +38,11 @@ func TestPoolOfTheWorker(t *testing.T) {
 		w.MachineControllerManager = &gardencorev1beta1.MachineControllerManagerSettings{
 			MaxEvictRetries: ptr.To[int32](3), NodeConditions: []string{"KernelDeadlock"}, MachineDrainTimeout: &metav1.Duration{Duration: time.Hour},
 		}
+		w.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscalerOptions{
+			ScaleDownUtilizationThreshold: ptr.To(0.25), ScaleDownGpuUtilizationThreshold: ptr.To(0.75),
+			ScaleDownUnneededTime: &metav1.Duration{Duration: time.Minute}, ScaleDownUnreadyTime: &metav1.Duration{Duration: 2 * time.Minute},
+			MaxNodeProvisionTime: &metav1.Duration{Duration: 3 * time.Minute},
+		}
 	})).Plan.Pools[0]
 	got, err := yaml.Marshal(renderPool(p, "user-data"))
 	if err != nil {

@@ -234,7 +234,7 @@ func runExtensions(ctx context.Context, t *testing.T) error {
 			})
 		},
 		func() error { return addExtension[*extensionsv1alpha1.ControlPlane](mgr, "ControlPlane", "local", nil) },
-		func() error { return addExtension[*extensionsv1alpha1.Worker](mgr, "Worker", "local", nil) },
+		func() error { return addExtension(mgr, extensionsv1alpha1.WorkerResource, "local", reportMachines) },
 		func() error { return addExtension[*extensionsv1alpha1.DNSRecord](mgr, "DNSRecord", "local", nil) },
 		func() error { return addExtension[*extensionsv1alpha1.Network](mgr, "Network", "flannel", nil) },
 		func() error { return addExtension[*extensionsv1alpha1.Extension](mgr, "Extension", "federation", nil) },
@@ -251,11 +251,22 @@ func runExtensions(ctx context.Context, t *testing.T) error {
 	return mgr.Start(ctx)
 }
 
+// reportMachines tells of one MachineDeployment per pool.
+func reportMachines(w *extensionsv1alpha1.Worker) {
+	w.Status.MachineDeployments = nil
+	for _, pool := range w.Spec.Pools {
+		w.Status.MachineDeployments = append(w.Status.MachineDeployments, extensionsv1alpha1.MachineDeployment{
+			Name: pool.Name + "-z1", Minimum: pool.Minimum, Maximum: pool.Maximum,
+		})
+	}
+}
+
 // playCluster makes workloads ready and lets namespaces go, as kube-controller-manager and kubelets would.
 func playCluster(t *testing.T) {
 	start(t, "cluster", func(ctx context.Context) error {
 		return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			makeReady(ctx)
+			issueTokens(ctx)
 			releaseNamespaces(ctx)
 			return false, nil
 		})

@@ -169,6 +169,14 @@ func changeIsTakenOver(t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	if shoot.Status.LastOperation.Type != gardencorev1beta1.LastOperationTypeReconcile {
 		t.Errorf("operation is %s", shoot.Status.LastOperation.Type)
 	}
+	// A pool may grow now.
+	autoscaler := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "cluster-autoscaler"}}
+	if err := get(autoscaler); err != nil {
+		t.Fatal(err)
+	}
+	if arguments, want := autoscaler.Spec.Template.Spec.Containers[0].Args, "--nodes=1:3:"+autoscaler.Namespace+".pool-z1"; !slices.Contains(arguments, want) {
+		t.Errorf("the cluster-autoscaler gets %q, want %q", arguments, want)
+	}
 }
 
 func testFleet(t *testing.T) {

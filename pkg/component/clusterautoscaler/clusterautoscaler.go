@@ -1,0 +1,156 @@
+// Package clusterautoscaler deploys the cluster-autoscaler of a shoot: it runs beside the control plane, where the machines of the
+// shoot are objects, and has a token for the shoot.
+package clusterautoscaler
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/secrets"
+)
+
+const (
+	// Name of the Deployment, of its service account in the seed, and of the one in the shoot.
+	Name = "cluster-autoscaler"
+	// accessSecret holds the token for the shoot.
+	accessSecret = "shoot-access-" + Name
+
+	port           int32 = 8085
+	kubeconfigFile       = "kubeconfig"
+)
+
+// mount is where the generic kubeconfig looks for its token.
+var mount = path.Dir(kubeapiserver.GenericTokenFile)
+
+// Values of a cluster-autoscaler.
+type Values struct {
+	// Image of cluster-autoscaler.
+	Image string
+	// Kubeconfig is the name of the Secret with the kubeconfig that reads its token from kubeapiserver.GenericTokenFile.
+	Kubeconfig string
+	// MachineDeployments are the machines of the shoot, with their limits.
+	MachineDeployments []extensionsv1alpha1.MachineDeployment
+	// Config are the user's settings; nil leaves everything to the defaults.
+	Config *gardencorev1beta1.ClusterAutoscaler
+}
+
+// Labels are those of the pods.
+func Labels() map[string]string { return component.Labels("kubernetes", Name) }
+
+// New returns the component. What it may do in the shoot is ShootObjects.
+func New(c client.Client, namespace string, values Values) component.Component {
+	return &deployer{client: c, namespace: namespace, values: values}
+}
+
+type deployer struct {
+	client    client.Client
+	namespace string
+	values    Values
+}
+
+// Deploy implements component.Deployer. It fails until there is a token: a pod that is started without it would be started again
+// only much later.
+func (d *deployer) Deploy(ctx context.Context) error {
+	if err := component.Apply(ctx, d.client, access(d.namespace)...); err != nil {
+		return err
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: d.namespace, Name: accessSecret}
+	if err := d.client.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
+		return fmt.Errorf("Secret %s has no token for the shoot; is resource-manager running?", key)
+	}
+	return component.Apply(ctx, d.client, deployment(d.namespace, d.values))
+}
+
+// Destroy implements component.Deployer.
+func (d *deployer) Destroy(ctx context.Context) error {
+	return component.Delete(ctx, d.client, append([]client.Object{d.empty()}, access(d.namespace)...)...)
+}
+
+func (d *deployer) empty() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: Name}}
+}
+
+// Wait implements component.Waiter.
+func (d *deployer) Wait(ctx context.Context) error {
+	return component.WaitUntilHealthy(ctx, d.client, d.empty())
+}
+
+// WaitCleanup implements component.Waiter.
+func (d *deployer) WaitCleanup(ctx context.Context) error {
+	if err := component.WaitUntilGone(ctx, d.client, d.empty()); err != nil {
+		return err
+	}
+	return component.WaitUntilNoPods(ctx, d.client, d.namespace, Labels())
+}
+
+// access are the rights in the seed, and the request for a token in the shoot.
+func access(namespace string) []client.Object {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: component.WithControlPlaneRole(Labels())}
+	}
+	token := &corev1.Secret{ObjectMeta: meta(accessSecret), Type: corev1.SecretTypeOpaque}
+	token.Labels = component.Merge(token.Labels, map[string]string{
+		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest, resourcesv1alpha1.ResourceManagerClass: "shoot",
+	})
+	token.Annotations = map[string]string{
+		resourcesv1alpha1.ServiceAccountName: Name, resourcesv1alpha1.ServiceAccountNamespace: metav1.NamespaceSystem,
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: meta(Name), AutomountServiceAccountToken: ptr.To(false)}
+	return []client.Object{
+		account,
+		&rbacv1.Role{ObjectMeta: meta(Name), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machineclasses", "machines"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"machine.sapcloud.io"}, Resources: []string{"machinedeployments"}, Verbs: []string{"get", "list", "patch", "watch"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta(Name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Name}},
+		},
+		token,
+	}
+}
+
+func deployment(namespace string, v Values) *appsv1.Deployment {
+	requests := component.Requests("10m", "40Mi")
+	if v.Config != nil && v.Config.Autoscaling != nil {
+		requests = component.AtLeast(requests, v.Config.Autoscaling.MinAllowed)
+	}
+	result := component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
+		Namespace: namespace,
+		Name:      Name,
+		Labels:    Labels(),
+		Replicas:  1,
+		Image:     v.Image,
+		Args:      slices.Concat([]string{"--kubeconfig=" + path.Join(mount, kubeconfigFile), "--namespace=" + namespace}, groups(namespace, v.MachineDeployments), arguments(v.Config)),
+		Env:       []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
+		Requests:  requests,
+		Secrets: []component.SecretFiles{
+			{Secret: v.Kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: kubeconfigFile}},
+			{Secret: accessSecret, Files: map[string]string{resourcesv1alpha1.DataKeyToken: path.Base(kubeapiserver.GenericTokenFile)}},
+		},
+		MountPath: mount,
+		Health:    component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: port, Ready: "/healthz", Live: "/healthz"},
+		Ports:     []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+	})
+	pod := &result.Spec.Template.Spec
+	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, ptr.To(true)
+	return result
+}
