@@ -21,6 +21,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bastion"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/controllerinstallation"
@@ -51,6 +52,9 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	if err := a.addBastion(mgr); err != nil {
+		return err
+	}
+	if err := a.addBackup(mgr); err != nil {
 		return err
 	}
 	if err := a.addManagedSeed(mgr); err != nil {
@@ -131,6 +135,23 @@ func (a *agent) addBastion(mgr manager.Manager) error {
 		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.Bastion.ConcurrentSyncs, RateLimiter: backoff()}).
 		Complete(reconciler)
+}
+
+// addBackup adds the controllers that make buckets and the directories of shoots in them.
+func (a *agent) addBackup(mgr manager.Manager) error {
+	clients := backup.Clients{Garden: a.reader, Seed: a.seed, SeedName: a.config.SeedConfig.Name, Now: time.Now}
+	config := a.config.Controllers
+	err := builder.ControllerManagedBy(mgr).Named("backupbucket").
+		For(&gardencorev1beta1.BackupBucket{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: config.BackupBucket.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(&backup.BucketReconciler{Clients: clients})
+	if err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(mgr).Named("backupentry").
+		For(&gardencorev1beta1.BackupEntry{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: config.BackupEntry.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(&backup.EntryReconciler{Clients: clients, Config: config.BackupEntry})
 }
 
 // addShoot adds the controllers that reconcile shoots and care for their health.

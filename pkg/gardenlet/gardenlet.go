@@ -179,6 +179,8 @@ func (a *agent) newManager() (manager.Manager, error) {
 				&gardencorev1beta1.Shoot{}:                  {Field: fields.OneTermEqualSelector("spec.seedName", own)},
 				&gardencorev1beta1.ControllerInstallation{}: {Field: fields.OneTermEqualSelector("spec.seedRef.name", own)},
 				&operationsv1alpha1.Bastion{}:               {Field: fields.OneTermEqualSelector("spec.seedName", own)},
+				&gardencorev1beta1.BackupBucket{}:           {Field: fields.OneTermEqualSelector("spec.seedName", own)},
+				&gardencorev1beta1.BackupEntry{}:            {Field: fields.OneTermEqualSelector("spec.seedName", own)},
 				&gardencorev1beta1.Seed{}:                   {Field: fields.OneTermEqualSelector("metadata.name", own)},
 			},
 		},

@@ -150,7 +150,8 @@ func unlessOneOf(path, seed string, found ...string) string {
 
 // madeByOthers are created and deleted by others.
 var madeByOthers = sets.New(
-	corev1beta1.Resource("shoots"), corev1beta1.Resource("controllerinstallations"), operationsv1alpha1.Resource("bastions"),
+	corev1beta1.Resource("shoots"), corev1beta1.Resource("controllerinstallations"),
+	corev1beta1.Resource("backupbuckets"), corev1beta1.Resource("backupentries"), operationsv1alpha1.Resource("bastions"),
 	seedmanagementv1alpha1.Resource("managedseeds"), seedmanagementv1alpha1.Resource("gardenlets"),
 )
 
@@ -168,11 +169,6 @@ func changesForeign(a admission.Attributes) string {
 			return "spec is not changed by seeds: only status, labels, annotations and finalizers are"
 		}
 	}
-	if before, found := seedNameOf(old); found {
-		if after, _ := seedNameOf(object); before != after {
-			return "spec.seedName is not changed by seeds"
-		}
-	}
 	return ""
 }
 
@@ -183,6 +179,10 @@ func decidedByOthers(object runtime.Object) (spec any, found bool) {
 		return object.Spec, true
 	case *corev1beta1.ControllerInstallation:
 		return object.Spec, true
+	case *corev1beta1.BackupBucket:
+		return object.Spec, true
+	case *corev1beta1.BackupEntry:
+		return object.Spec, true
 	case *operationsv1alpha1.Bastion:
 		return object.Spec, true
 	case *seedmanagementv1alpha1.ManagedSeed:
@@ -191,15 +191,4 @@ func decidedByOthers(object runtime.Object) (spec any, found bool) {
 		return object.Spec, true
 	}
 	return nil, false
-}
-
-// seedNameOf returns the seed of what a seed makes itself.
-func seedNameOf(object runtime.Object) (name string, found bool) {
-	switch object := object.(type) {
-	case *corev1beta1.BackupBucket:
-		return ptr.Deref(object.Spec.SeedName, ""), true
-	case *corev1beta1.BackupEntry:
-		return ptr.Deref(object.Spec.SeedName, ""), true
-	}
-	return "", false
 }

@@ -33,7 +33,7 @@ func backupBuckets() Served {
 		NeedsNewGeneration: func(b, old bucket) bool {
 			return takeReconcile(b) || !apiequality.Semantic.DeepEqual(b.Spec, old.Spec)
 		},
-		Validate:             corev1beta1.ValidateBackupBucket,
+		Validate:             corev1beta1.ValidateNewBackupBucket,
 		ValidateUpdate:       corev1beta1.ValidateBackupBucketUpdate,
 		ValidateStatusUpdate: corev1beta1.ValidateBackupBucketStatusUpdate,
 	}
@@ -63,7 +63,7 @@ func backupEntries() Served {
 		NeedsNewGeneration: func(e, old entry) bool {
 			return takeReconcile(e) || !apiequality.Semantic.DeepEqual(e.Spec, old.Spec) || isForced(e) && !isForced(old)
 		},
-		Validate:             corev1beta1.ValidateBackupEntry,
+		Validate:             corev1beta1.ValidateNewBackupEntry,
 		ValidateUpdate:       corev1beta1.ValidateBackupEntryUpdate,
 		ValidateStatusUpdate: corev1beta1.ValidateBackupEntryStatusUpdate,
 	}

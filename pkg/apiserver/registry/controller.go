@@ -78,7 +78,7 @@ func controllerInstallations() Served {
 			"spec.shootRef.namespace":   func(i installation) string { return refNamespace(i.Spec.ShootRef) },
 		},
 		Index:                "spec.seedRef.name",
-		Validate:             corev1beta1.ValidateControllerInstallation,
+		Validate:             corev1beta1.ValidateNewControllerInstallation,
 		ValidateUpdate:       corev1beta1.ValidateControllerInstallationUpdate,
 		ValidateStatusUpdate: corev1beta1.ValidateControllerInstallationStatusUpdate,
 	}

@@ -68,9 +68,9 @@ func TestMatrix(t *testing.T) {
 		{"garden/shoots/adminkubeconfig garden-one/member", "garden/shoots/adminkubeconfig garden-two/member", "create", "create", ""},
 		{"garden/seeds /one", "garden/seeds /two", "get list watch create update patch", "get list watch", ""},
 		{"garden/seeds/status /one", "garden/seeds/status /two", "get update patch", "", ""},
-		{"garden/backupbuckets /bucket-one", "garden/backupbuckets /bucket-two", "get list watch create update patch delete", "get list watch", ""},
+		{"garden/backupbuckets /bucket-one", "garden/backupbuckets /bucket-two", "get list watch update patch", "get list watch", ""},
 		{"garden/backupbuckets/status /bucket-one", "garden/backupbuckets/status /bucket-two", "get update patch", "", ""},
-		{"garden/backupentries garden-one/entry-one", "garden/backupentries garden-two/entry-two", "get list watch create update patch delete", "get list watch", ""},
+		{"garden/backupentries garden-one/entry-one", "garden/backupentries garden-two/entry-two", "get list watch update patch", "get list watch", ""},
 		{"garden/backupentries/status garden-one/entry-one", "garden/backupentries/status garden-two/entry-two", "get update patch", "", ""},
 		{"garden/controllerinstallations /installation-one", "garden/controllerinstallations /installation-two", "get list watch update patch", "get list watch", ""},
 		{"garden/controllerinstallations/status /installation-one", "garden/controllerinstallations/status /installation-two", "get update patch", "", ""},
@@ -94,6 +94,10 @@ func TestMatrix(t *testing.T) {
 		{"core/namespaces seed-one/seed-one", "core/namespaces seed-two/seed-two", "get list watch create", "get", ""},
 		{"core/secrets garden-one/infra", "core/secrets garden-two/infra", "get list watch", "", ""},
 		{"core/secrets garden/dns-one", "core/secrets garden/dns-two", "get list watch", "", ""},
+		{"core/secrets garden/generated-bucket-bucket-one", "core/secrets garden/generated-bucket-bucket-two", "get list watch create update patch delete", "", ""},
+		{"core/secrets garden/generated-bucket-bucket-one", "core/secrets garden/stolen-one", "get list watch create update patch delete", "", ""},
+		// Of a bucket that the seed has an entry in.
+		{"core/secrets garden/generated-bucket-bucket-one", "core/secrets garden/generated-bucket-foreign-bucket-one", "get list watch create update patch delete", "", ""},
 		{"core/secrets garden-one/s.ssh-keypair.old", "core/secrets garden-one/private", "get list watch create update patch delete", "", ""},
 		{"core/secrets seed-one/token", "core/secrets seed-two/token", "get list watch create update patch delete", "get list watch", ""},
 		{"core/configmaps garden-one/audit-s", "core/configmaps garden-two/audit-s", "get list watch", "get list watch", ""},
@@ -184,11 +188,14 @@ func TestCollections(t *testing.T) {
 		{"create garden/seeds", "", true},
 		{"create garden/internalsecrets garden-one/", "", true},
 		{"create garden/internalsecrets garden-two/", "", false},
-		{"create garden/backupentries garden-two/", "", false},
+		{"create garden/backupentries garden-one/", "", false},
+		{"create garden/backupbuckets", "", false},
 		{"create core/secrets garden-one/", "", true},
 		{"create core/secrets garden-two/", "", false},
 		{"create core/secrets kube-system/", "", true}, // bootstrap tokens of managed seeds: admission asks again with the name
 		{"list core/secrets kube-system/", "", false},
+		{"create core/secrets garden/", "", true}, // access to buckets: as above
+		{"list core/secrets garden/", "", false},
 		{"create core/serviceaccounts garden/", "", true}, // as above
 		{"create core/secrets default/", "", false},
 		{"create core/configmaps garden-two/", "", false},

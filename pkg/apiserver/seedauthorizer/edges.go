@@ -198,10 +198,8 @@ func (b *builder) quotas(references []corev1.ObjectReference) *builder {
 
 func backupBucketEdges(object *corev1beta1.BackupBucket) []Edge {
 	b := edgesTo(vertexOf(kindBackupBucket, object)).agents(object.Spec.SeedName).object(object.Spec.CredentialsRef)
-	if generated := object.Status.GeneratedSecretRef; generated != nil {
-		b.from(kindSecret, generated.Namespace, generated.Name)
-	}
-	return b.edges
+	// Gardenlets write the status, so what it refers to is not theirs for that.
+	return b.from(kindSecret, corev1beta1.GardenNamespace, corev1beta1.GeneratedBackupBucketSecretPrefix+object.Name).edges
 }
 
 func backupEntryEdges(object *corev1beta1.BackupEntry) []Edge {

@@ -97,7 +97,8 @@ func add(g *Graph, seed, namespace string, shoots ...*corev1beta1.Shoot) {
 	object.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "extra-" + seed}}}
 	g.Set(vertexOf(kindSeed, object), seedEdges(object))
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: meta("", "bucket-"+seed), Spec: corev1beta1.BackupBucketSpec{SeedName: &seed, CredentialsRef: &backup}}
-	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "generated-" + seed}
+	// Gardenlets write this; it opens nothing.
+	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "stolen-" + seed}
 	g.Set(vertexOf(kindBackupBucket, bucket), backupBucketEdges(bucket))
 	entry := &corev1beta1.BackupEntry{ObjectMeta: meta(namespace, "entry-"+seed), Spec: corev1beta1.BackupEntrySpec{SeedName: &seed, BucketName: "foreign-bucket-" + seed}}
 	g.Set(vertexOf(kindBackupEntry, entry), backupEntryEdges(entry))
@@ -131,7 +132,7 @@ func TestEdges(t *testing.T) {
 		{kindSecret, "garden-one", "infra"}, {kindSecret, "garden-one", "oldinfra"}, {kindQuota, "garden", "quota-one"},
 		{kindSecret, "garden-one", "dns-s"}, {kindSecret, "garden-one", "resource-s"}, {kindSecret, "garden-one", "plugin-s"}, {kindSecret, "garden-one", "authorizer-s"},
 		{kindConfigMap, "garden-one", "resource-s"}, {kindConfigMap, "garden-one", "audit-s"}, {kindConfigMap, "garden-one", "authentication-s"}, {kindConfigMap, "garden-one", "authorization-s"},
-		{kindSeed, "", "one"}, {kindSecret, "garden", "backup-one"}, {kindSecret, "garden", "dns-one"}, {kindSecret, "garden", "extra-one"}, {kindSecret, "garden", "generated-one"},
+		{kindSeed, "", "one"}, {kindSecret, "garden", "backup-one"}, {kindSecret, "garden", "dns-one"}, {kindSecret, "garden", "extra-one"}, {kindSecret, "garden", "generated-bucket-bucket-one"},
 		{kindBackupBucket, "", "bucket-one"}, {kindBackupBucket, "", "foreign-bucket-one"}, {kindBackupBucket, "", "uid-y"},
 		{kindBackupEntry, "garden-one", "entry-one"}, {kindBackupEntry, "garden-one", "shoot--p--s--uid-x"},
 		{kindControllerInstallation, "", "installation-one"}, {kindControllerRegistration, "", "registration-one"}, {kindControllerDeployment, "", "deployment-one"},

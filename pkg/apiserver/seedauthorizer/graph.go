@@ -89,6 +89,13 @@ func (g *Graph) Reaches(from Vertex, seedName string) bool {
 	return known && n.position(number) >= 0
 }
 
+// Cares tells whether a seed cares for an object itself, and not for something that refers to it.
+func (g *Graph) Cares(object Vertex, seedName string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return slices.Contains(g.stated[object], Edge{From: object, To: Vertex{Kind: kindAgent, Name: seedName}})
+}
+
 // Set replaces the edges that an object states. None: the object is gone, or nobody's.
 func (g *Graph) Set(object Vertex, edges []Edge) {
 	g.mu.Lock()

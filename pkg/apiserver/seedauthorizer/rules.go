@@ -96,6 +96,12 @@ func ofShoot(suffixes ...string) relation {
 	}
 }
 
+// ofBucket: the Secret holds the access, made by an extension, to a bucket that the seed cares for.
+func ofBucket(q question) bool {
+	bucket, found := strings.CutPrefix(q.name, corev1beta1.GeneratedBackupBucketSecretPrefix)
+	return found && q.namespace == corev1beta1.GardenNamespace && q.graph.Cares(Vertex{kindBackupBucket, "", bucket}, q.Seed)
+}
+
 // likeShoot: the object has the name of a shoot of the seed.
 func likeShoot(q question) bool { return q.reaches(kindShoot, q.namespace, q.name) }
 
@@ -145,12 +151,12 @@ var rules = map[schema.GroupResource]rule{
 		belongs:      []relation{unlessDeleted(likeSeed("")), readInGraph(kindSeed), deletedWithManagedSeed}, creates: anywhere,
 	},
 	core("backupbuckets"): {
-		access: access{gardenlet: own, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		selectors: []string{"spec.seedName"}, belongs: []relation{inGraph(kindBackupBucket)}, creates: anywhere,
+		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
+		selectors: []string{"spec.seedName"}, belongs: []relation{inGraph(kindBackupBucket)},
 	},
 	core("backupentries"): {
-		access: access{gardenlet: own, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
-		selectors: []string{"spec.seedName", "status.seedName"}, belongs: []relation{inGraph(kindBackupEntry)}, creates: shootNamespace,
+		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
+		selectors: []string{"spec.seedName", "status.seedName"}, belongs: []relation{inGraph(kindBackupEntry)},
 	},
 	core("controllerinstallations"): {
 		access: access{gardenlet: hold, extension: read}, subresources: map[string]access{"status": {gardenlet: change}},
@@ -192,8 +198,8 @@ var rules = map[schema.GroupResource]rule{
 		belongs: []relation{isSeedNamespace, readNamespace},
 	},
 	builtin("secrets"): {
-		access: access{own, read}, creates: anyOf(shootNamespace, gardenletOnly(tokenNamespace)),
-		belongs: []relation{seedNamespace, gardenletOnly(ofShoot(shootSecrets...)), gardenletOnly(readInGraph(kindSecret)), gardenletOnly(bootstrapToken)},
+		access: access{own, read}, creates: anyOf(shootNamespace, gardenletOnly(tokenNamespace), gardenletOnly(inGardenNamespace)),
+		belongs: []relation{seedNamespace, gardenletOnly(ofBucket), gardenletOnly(ofShoot(shootSecrets...)), gardenletOnly(readInGraph(kindSecret)), gardenletOnly(bootstrapToken)},
 	},
 	builtin("configmaps"): {
 		access: access{own, read}, creates: shootNamespace,

@@ -67,6 +67,8 @@ type Controllers struct {
 	ControllerInstallation ControllerInstallationController `json:"controllerInstallation,omitempty"`
 	Bastion                BastionController                `json:"bastion,omitempty"`
 	ManagedSeed            ManagedSeedController            `json:"managedSeed,omitempty"`
+	BackupBucket           BackupBucketController           `json:"backupBucket,omitempty"`
+	BackupEntry            BackupEntryController            `json:"backupEntry,omitempty"`
 
 	TokenRequestorWorkloadIdentity TokenRequestorWorkloadIdentityController `json:"tokenRequestorWorkloadIdentity,omitempty"`
 }
@@ -128,6 +130,23 @@ type ManagedSeedController struct {
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 	// WaitSyncPeriod between looks at whether a shoot is to be a seed, and at what is waited for; default 5s.
 	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
+}
+
+// BackupBucketController makes buckets.
+type BackupBucketController struct {
+	// ConcurrentSyncs is how many buckets are worked on at a time; default 20.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+}
+
+// BackupEntryController makes the directories of shoots in buckets.
+type BackupEntryController struct {
+	// ConcurrentSyncs is how many entries are worked on at a time; default 20.
+	ConcurrentSyncs int `json:"concurrentSyncs,omitempty"`
+	// DeletionGracePeriodHours is for how long a deleted entry keeps its backups; default 0.
+	DeletionGracePeriodHours int `json:"deletionGracePeriodHours,omitempty"`
+	// DeletionGracePeriodShootPurposes are the purposes of shoots (the entry's annotation shoot.gardener.cloud/purpose) to whose entries
+	// the period applies; empty: to all.
+	DeletionGracePeriodShootPurposes []gardencorev1beta1.ShootPurpose `json:"deletionGracePeriodShootPurposes,omitempty"`
 }
 
 // TokenRequestorWorkloadIdentityController renews tokens of workload identities.
@@ -214,6 +233,8 @@ func (c *Configuration) setDefaults() {
 	number(&c.Controllers.ShootCare.ConcurrentSyncs, 5)
 	number(&c.Controllers.ControllerInstallation.ConcurrentSyncs, 5)
 	number(&c.Controllers.Bastion.ConcurrentSyncs, 20)
+	number(&c.Controllers.BackupBucket.ConcurrentSyncs, 20)
+	number(&c.Controllers.BackupEntry.ConcurrentSyncs, 20)
 	number(&c.Resources.Capacity.Shoots, 250)
 	number(&c.Gateway.TLSPort, 443)
 	number(&c.Gateway.ProxyPort, 8443)
@@ -248,6 +269,8 @@ func (c *Configuration) validate() error {
 		return fmt.Errorf("gateway.address must be the address at which the seed's gateway is reached")
 	case c.GardenClientConnection.Kubeconfig == "" && c.GardenClientConnection.BootstrapKubeconfig == nil:
 		return fmt.Errorf("gardenClientConnection needs bootstrapKubeconfig (a Secret) or kubeconfig (a path)")
+	case c.Controllers.BackupEntry.DeletionGracePeriodHours < 0:
+		return fmt.Errorf("controllers.backupEntry.deletionGracePeriodHours (%d) must not be negative", c.Controllers.BackupEntry.DeletionGracePeriodHours)
 	case c.Resources.Reserved.Shoots > c.Resources.Capacity.Shoots:
 		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)", c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
 	}

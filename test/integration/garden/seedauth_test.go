@@ -60,7 +60,6 @@ func newTenant(t *testing.T, name string) tenant {
 	for _, reference := range []*corev1.ObjectReference{&object.Spec.DNS.Internal.CredentialsRef, &object.Spec.DNS.Defaults[0].CredentialsRef} {
 		reference.Name = "dns-" + name
 	}
-	object.Spec.Backup = &corev1beta1.Backup{Provider: "local", CredentialsRef: object.Spec.DNS.Internal.CredentialsRef.DeepCopy()}
 	create(t,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns-" + name}},
 		object,
@@ -130,7 +129,7 @@ var matrix = []request{
 	{"core.gardener.cloud", "shoots", "viewerkubeconfig", "P", "shoot", "create", "create", ""},
 	{"core.gardener.cloud", "seeds", "", "", "S", "get list watch create update patch", "get list watch", "get list watch"},
 	{"core.gardener.cloud", "seeds", "status", "", "S", "get update patch", "", ""},
-	{"core.gardener.cloud", "backupbuckets", "", "", "bucket-S", "get list watch create update patch delete", "get list watch", ""},
+	{"core.gardener.cloud", "backupbuckets", "", "", "bucket-S", "get list watch update patch", "get list watch", ""},
 	{"core.gardener.cloud", "backupbuckets", "status", "", "bucket-S", "get update patch", "", ""},
 	{"core.gardener.cloud", "backupentries", "", "P", "unknown", "", "", ""},
 	{"core.gardener.cloud", "controllerinstallations", "", "", "unknown", "", "", ""},
@@ -158,6 +157,7 @@ var matrix = []request{
 	{"", "secrets", "", "P", "shoot.kubeconfig", "get list watch create update patch delete", "", ""},
 	{"", "secrets", "", "garden", "dns-S", "get list watch", "", ""},
 	{"", "secrets", "", "garden", "seedauth-other", "", "", ""},
+	{"", "secrets", "", "garden", "generated-bucket-bucket-S", "get list watch create update patch delete", "", ""},
 	{"", "secrets", "", "seed-S", "token", "get list watch create update patch delete", "get list watch", ""},
 	{"", "configmaps", "", "P", "shoot.ca-cluster", "get list watch create update patch delete", "get list watch", ""},
 	{"", "configmaps", "", "P", "private", "", "", ""},
@@ -324,7 +324,10 @@ func seedsWriteTheirOwn(t *testing.T, tenants [2]tenant) {
 		call  func() error
 		works bool
 	}{
-		{"its bucket", makes(bucket("new-"+own.seed, own.seed)), true},
+		{"its bucket", makes(bucket("new-"+own.seed, own.seed)), false},
+		{"access to its bucket", makes(&corev1.Secret{ObjectMeta: named("garden", "generated-bucket-bucket-"+own.seed)}), true},
+		{"access to another's bucket", makes(&corev1.Secret{ObjectMeta: named("garden", "generated-bucket-bucket-"+other.seed)}), false},
+		{"any secret of the operators", makes(&corev1.Secret{ObjectMeta: named("garden", "mine")}), false},
 		{"another's bucket", makes(bucket("new-"+other.seed, other.seed)), false},
 		{"another seed", makes(newSeed("auth-three", "seedauth")), false},
 		{"an internal secret of its shoot", makes(&corev1beta1.InternalSecret{ObjectMeta: named(own.namespace, "shoot.kubeconfig")}), true},

@@ -236,6 +236,12 @@ func runExtensions(ctx context.Context, t *testing.T) error {
 		func() error { return addExtension[*extensionsv1alpha1.ControlPlane](mgr, "ControlPlane", "local", nil) },
 		func() error { return addExtension(mgr, extensionsv1alpha1.WorkerResource, "local", reportMachines) },
 		func() error { return addExtension[*extensionsv1alpha1.DNSRecord](mgr, "DNSRecord", "local", nil) },
+		func() error {
+			return addExtension(mgr, extensionsv1alpha1.BackupBucketResource, "local", func(b *extensionsv1alpha1.BackupBucket) {
+				b.Status.GeneratedSecretRef = &b.Spec.SecretRef
+			})
+		},
+		func() error { return addExtension[*extensionsv1alpha1.BackupEntry](mgr, "BackupEntry", "local", nil) },
 		func() error { return addExtension[*extensionsv1alpha1.Network](mgr, "Network", "flannel", nil) },
 		func() error { return addExtension[*extensionsv1alpha1.Extension](mgr, "Extension", "federation", nil) },
 		func() error {
@@ -334,7 +340,7 @@ func registerExtensions(t *testing.T) {
 	resources := []gardencorev1beta1.ControllerResource{
 		{Kind: "Extension", Type: "federation", WorkerlessSupported: ptr.To(true)}, {Kind: "Network", Type: "flannel"}, {Kind: "OperatingSystemConfig", Type: "debian"},
 	}
-	for _, kind := range []string{"Infrastructure", "ControlPlane", "Worker", "DNSRecord"} {
+	for _, kind := range []string{"Infrastructure", "ControlPlane", "Worker", "DNSRecord", "BackupBucket", "BackupEntry"} {
 		resources = append(resources, gardencorev1beta1.ControllerResource{Kind: kind, Type: "local"})
 	}
 	create(t,

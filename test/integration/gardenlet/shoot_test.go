@@ -41,6 +41,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("fleet", testFleet)
 	t.Run("hibernation", testHibernation)
 	t.Run("workload identities and internal secrets", testCredentials)
+	t.Run("backup buckets and entries", testBackup)
 	t.Run("mistakes are told", testMistake)
 	t.Run("a shoot becomes a seed", testManagedSeed)
 	t.Run("an extension leaves", testExtensionLeaves)

@@ -21,7 +21,7 @@ func main() {
 		Long: `provider-local runs shoots on the landscape's own node.
 
   cloud               is the infrastructure: networks, DNS records and volumes of the node
-  controllers         is the extension: Infrastructure, ControlPlane, Worker and DNSRecord of type local
+  controllers         is the extension: Infrastructure, ControlPlane, Worker, DNSRecord, BackupBucket and BackupEntry of type local
   machine-controller  is the machine driver beside machine-controller-manager in each shoot's control plane`,
 		SilenceUsage: true,
 	}

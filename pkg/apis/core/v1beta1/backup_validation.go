@@ -2,10 +2,16 @@ package v1beta1
 
 import (
 	"fmt"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// ValidateNewBackupBucket checks a BackupBucket that is to be created.
+func ValidateNewBackupBucket(bucket *BackupBucket) field.ErrorList {
+	return append(ValidateBackupBucket(bucket), selfHostedNotOffered(bucket.Spec.ShootRef)...)
+}
 
 // ValidateBackupBucket checks a BackupBucket on its own.
 func ValidateBackupBucket(bucket *BackupBucket) field.ErrorList {
@@ -31,6 +37,40 @@ func ValidateBackupBucketUpdate(bucket, old *BackupBucket) field.ErrorList {
 	return append(errs, ValidateBackupBucket(bucket)...)
 }
 
+// ValidateNewBackupEntry checks a BackupEntry that is to be created.
+func ValidateNewBackupEntry(entry *BackupEntry) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	errs := append(ValidateBackupEntry(entry), selfHostedNotOffered(entry.Spec.ShootRef)...)
+	if _, _, ok := ShootOfBackupEntry(entry.Name); !ok {
+		errs = append(errs, field.Invalid(path, entry.Name, "must be <technical ID of the shoot>--<UID of the shoot>"))
+	}
+	return append(errs, migrationNotOffered(entry, nil)...)
+}
+
+// ShootOfBackupEntry takes the name of a BackupEntry apart: <technical ID of the shoot>--<UID of the shoot>.
+func ShootOfBackupEntry(name string) (technicalID, uid string, ok bool) {
+	i := strings.LastIndex(name, "--")
+	if i <= 0 || i+2 == len(name) {
+		return "", "", false
+	}
+	return name[:i], name[i+2:], true
+}
+
+// migrationNotOffered: as control planes stay on their seed, so do their backups.
+func migrationNotOffered(entry, old *BackupEntry) field.ErrorList {
+	const why, instead = "control planes, and their backups, stay on the seed that they are on", "leave it as it is"
+	operation := entry.Annotations[GardenerOperation]
+	moves := operation == GardenerOperationMigrate || operation == GardenerOperationRestore
+	if old != nil && old.Annotations[GardenerOperation] == operation {
+		moves = false
+	}
+	errs := refuseIf(moves, field.NewPath("metadata", "annotations").Key(GardenerOperation), why, instead)
+	if old != nil {
+		errs = append(errs, refuseIf(deref(entry.Spec.SeedName) != deref(old.Spec.SeedName), field.NewPath("spec", "seedName"), why, instead)...)
+	}
+	return errs
+}
+
 // ValidateBackupEntry checks a BackupEntry on its own.
 func ValidateBackupEntry(entry *BackupEntry) field.ErrorList {
 	errs := validateMeta(&entry.ObjectMeta, true, apivalidation.NameIsDNSSubdomain)
@@ -40,7 +80,7 @@ func ValidateBackupEntry(entry *BackupEntry) field.ErrorList {
 	return append(errs, validateSeedOrShoot(entry.Spec.SeedName != nil, entry.Spec.ShootRef != nil, path, "seedName")...)
 }
 
-// ValidateBackupEntryUpdate checks a change of a BackupEntry. Bucket and seed change when a control plane moves.
+// ValidateBackupEntryUpdate checks a change of a BackupEntry. Bucket and seed would change when a control plane moves.
 func ValidateBackupEntryUpdate(entry, old *BackupEntry) field.ErrorList {
 	errs := validateMetaUpdate(&entry.ObjectMeta, &old.ObjectMeta)
 	path := field.NewPath("spec")
@@ -48,5 +88,6 @@ func ValidateBackupEntryUpdate(entry, old *BackupEntry) field.ErrorList {
 	if entry.Spec.BucketName != old.Spec.BucketName && deref(entry.Spec.SeedName) == deref(old.Spec.SeedName) {
 		errs = append(errs, field.Invalid(path.Child("bucketName"), entry.Spec.BucketName, fmt.Sprintf("can only change together with seedName; it was %q", old.Spec.BucketName)))
 	}
+	errs = append(errs, migrationNotOffered(entry, old)...)
 	return append(errs, ValidateBackupEntry(entry)...)
 }

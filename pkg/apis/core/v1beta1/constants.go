@@ -66,6 +66,9 @@ const (
 	ShootNeedsRetryOperation = "maintenance.shoot.gardener.cloud/needs-retry-operation"
 	// SeedEmergencyStop is "true" on a Seed whose shoots are to be left alone.
 	SeedEmergencyStop = "shoot.gardener.cloud/emergency-stop-reconciliations"
+	// GeneratedBackupBucketSecretPrefix begins the names of the Secrets, in namespace garden, with the access to a bucket that an
+	// extension made; the name of the BackupBucket follows.
+	GeneratedBackupBucketSecretPrefix = "generated-bucket-"
 	// BackupEntryForceDeletion is "true" when a BackupEntry is to be deleted without its grace period.
 	BackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
 	// AnnotationGenericTokenKubeconfigSecretName names, on a Cluster, the Secret with the kubeconfig that reads its token from a file.

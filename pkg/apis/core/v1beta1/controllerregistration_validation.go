@@ -154,6 +154,11 @@ func ValidateControllerDeploymentUpdate(deployment, old *ControllerDeployment) f
 	return append(errs, ValidateControllerDeployment(deployment)...)
 }
 
+// ValidateNewControllerInstallation checks a ControllerInstallation that is to be created.
+func ValidateNewControllerInstallation(installation *ControllerInstallation) field.ErrorList {
+	return append(ValidateControllerInstallation(installation), selfHostedNotOffered(installation.Spec.ShootRef)...)
+}
+
 // ValidateControllerInstallation checks a ControllerInstallation on its own.
 func ValidateControllerInstallation(installation *ControllerInstallation) field.ErrorList {
 	errs := validateMeta(&installation.ObjectMeta, false, apivalidation.NameIsDNSSubdomain)

@@ -136,9 +136,26 @@ func TestValidateBackups(t *testing.T) {
 		{"other credentials", func(b *BackupBucket) { b.Spec.CredentialsRef.Name = "other" }, "", ""},
 	}, stored(aBackupBucket), against(aBackupBucket, ValidateBackupBucketUpdate))
 	check(t, []change[*BackupEntry]{
-		{"another seed and bucket", func(e *BackupEntry) { e.Spec.SeedName, e.Spec.BucketName = ptr.To("other"), "other" }, "", ""},
+		{"another seed and bucket", func(e *BackupEntry) { e.Spec.SeedName, e.Spec.BucketName = ptr.To("other"), "other" }, "spec.seedName", "stay on the seed"},
+		{"to another seed", func(e *BackupEntry) { e.Annotations = map[string]string{GardenerOperation: "migrate"} }, "metadata.annotations[gardener.cloud/operation]", "stay on the seed"},
+		{"once more", func(e *BackupEntry) { e.Annotations = map[string]string{GardenerOperation: "reconcile"} }, "", ""},
 		{"another bucket", func(e *BackupEntry) { e.Spec.BucketName = "other" }, "spec.bucketName", "together with seedName"},
 	}, stored(aBackupEntry), against(aBackupEntry, ValidateBackupEntryUpdate))
+	check(t, []change[*BackupBucket]{
+		{"as it is", func(*BackupBucket) {}, "", ""},
+		{"of a self-hosted shoot", func(b *BackupBucket) { b.Spec.SeedName, b.Spec.ShootRef = nil, shoot.DeepCopy() }, "spec.shootRef", "no self-hosted shoots"},
+	}, aBackupBucket, ValidateNewBackupBucket)
+	named := func(name string) func(*BackupEntry) { return func(e *BackupEntry) { e.Name = name } }
+	check(t, []change[*BackupEntry]{
+		{"as it should be", named("shoot--demo--example--6f2c1e5a-6c53-4b6f-9d3f-2b3a4c5d6e7f"), "", ""},
+		{"without a UID", named("shoot"), "metadata.name", "<technical ID of the shoot>--<UID of the shoot>"},
+		{"of a self-hosted shoot", func(e *BackupEntry) {
+			e.Name, e.Spec.SeedName, e.Spec.ShootRef = "a--b", nil, shoot.DeepCopy()
+		}, "spec.shootRef", "no self-hosted shoots"},
+		{"from another seed", func(e *BackupEntry) {
+			e.Name, e.Annotations = "a--b", map[string]string{GardenerOperation: "restore"}
+		}, "metadata.annotations[gardener.cloud/operation]", "stay on the seed"},
+	}, aBackupEntry, ValidateNewBackupEntry)
 }
 
 func TestValidateControllers(t *testing.T) {

@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -21,6 +22,11 @@ func refuseIf(asked bool, path *field.Path, why, instead string) field.ErrorList
 		return nil
 	}
 	return field.ErrorList{notOffered(path, why, instead)}
+}
+
+// selfHostedNotOffered refuses an object that a self-hosted shoot, instead of a seed, would care for.
+func selfHostedNotOffered(shootRef *corev1.ObjectReference) field.ErrorList {
+	return refuseIf(shootRef != nil, field.NewPath("spec", "shootRef"), "control planes run in seeds, there are no self-hosted shoots", "name a seed")
 }
 
 // newlyRefused leaves out what was refused of the object before its change.

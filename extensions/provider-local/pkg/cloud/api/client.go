@@ -81,6 +81,36 @@ func (c *Client) DeleteRecord(ctx context.Context, fqdn string) error {
 	return ignoreNotFound(err)
 }
 
+// PutBucket creates a bucket. One that is there is no error.
+func (c *Client) PutBucket(ctx context.Context, bucket string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodPut, bucketPath(bucket), nil)
+	return err
+}
+
+// DeleteBucket removes a bucket. One that is not there is no error; one with directories is refused.
+func (c *Client) DeleteBucket(ctx context.Context, bucket string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodDelete, bucketPath(bucket), nil)
+	return ignoreNotFound(err)
+}
+
+// PutDirectory creates a directory in a bucket. One that is there is no error.
+func (c *Client) PutDirectory(ctx context.Context, bucket, directory string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodPut, directoryPath(bucket, directory), nil)
+	return err
+}
+
+// DeleteDirectory removes a directory of a bucket with all that it holds. One that is not there is no error.
+func (c *Client) DeleteDirectory(ctx context.Context, bucket, directory string) error {
+	_, err := call[json.RawMessage](ctx, c, http.MethodDelete, directoryPath(bucket, directory), nil)
+	return ignoreNotFound(err)
+}
+
+func bucketPath(bucket string) string { return "/v1/buckets/" + url.PathEscape(bucket) }
+
+func directoryPath(bucket, directory string) string {
+	return bucketPath(bucket) + "/directories/" + url.PathEscape(directory)
+}
+
 func ignoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil

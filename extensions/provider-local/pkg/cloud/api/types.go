@@ -124,3 +124,11 @@ func (r Record) validateAddresses() error {
 	}
 	return nil
 }
+
+// ValidateName reports what is wrong with the name of a bucket or of a directory in one.
+func ValidateName(name string) error {
+	if !nameFormat.MatchString(name) {
+		return fmt.Errorf("name %q: must be lower-case letters, digits, '-' and '.'", name)
+	}
+	return nil
+}

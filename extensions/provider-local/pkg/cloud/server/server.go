@@ -1,5 +1,5 @@
 // Package server is the local cloud: the infrastructure of the local landscape as a small HTTP API on the node.
-// Networks become bridges with a firewall, DNS records are answered by an authoritative server. Everything asked for is
+// Networks become bridges with a firewall, DNS records are answered by an authoritative server, buckets are folders. Everything asked for is
 // kept in files, and made true again at start.
 package server
 
@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -56,6 +57,7 @@ type Server struct {
 	options  Options
 	networks *networks
 	records  *records
+	buckets  buckets
 }
 
 // New returns a cloud that does nothing before Run.
@@ -64,6 +66,7 @@ func New(options Options) *Server {
 		options:  options,
 		networks: newNetworks(options.StateDir, options.Pool, options.Reserved, options.Node, options.Host),
 		records:  newRecords(options.StateDir, options.Zone, options.Records),
+		buckets:  buckets{dir: filepath.Join(options.StateDir, "buckets")},
 	}
 }
 
@@ -111,6 +114,10 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("PUT /v1/records/{fqdn}", s.putRecord)
 	mux.HandleFunc("GET /v1/records/{fqdn}", s.getRecord)
 	mux.HandleFunc("DELETE /v1/records/{fqdn}", s.deleteRecord)
+	mux.HandleFunc("PUT /v1/buckets/{bucket}", s.onBucket(s.buckets.put))
+	mux.HandleFunc("DELETE /v1/buckets/{bucket}", s.onBucket(s.buckets.remove))
+	mux.HandleFunc("PUT /v1/buckets/{bucket}/directories/{directory}", s.onBucket(s.buckets.put))
+	mux.HandleFunc("DELETE /v1/buckets/{bucket}/directories/{directory}", s.onBucket(s.buckets.remove))
 	root := http.NewServeMux()
 	root.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	root.Handle("/", s.authenticated(mux))
@@ -174,6 +181,13 @@ func (s *Server) getRecord(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) deleteRecord(w http.ResponseWriter, r *http.Request) {
 	s.finish(w, r, struct{}{}, s.records.remove(r.PathValue("fqdn")))
+}
+
+// onBucket answers a request about a bucket, or a directory in one.
+func (s *Server) onBucket(change func(bucket, directory string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.finish(w, r, struct{}{}, change(r.PathValue("bucket"), r.PathValue("directory")))
+	}
 }
 
 func decode(w http.ResponseWriter, r *http.Request, into any) bool {
