@@ -21,12 +21,14 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/backup"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bastion"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/bootstrap"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/controllerinstallation"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/managedseed"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/seed"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/selfdeployment"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/workloadidentity"
 	"github.com/trellis-garden/trellis/pkg/helm"
@@ -58,6 +60,9 @@ func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	if err := a.addManagedSeed(mgr); err != nil {
+		return err
+	}
+	if err := a.addSelfDeployment(mgr); err != nil {
 		return err
 	}
 	if a.config.GardenClientConnection.Kubeconfig != "" {
@@ -202,6 +207,15 @@ func (a *agent) addManagedSeed(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).Named("managedseed").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(ofOperators, predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.ManagedSeed.ConcurrentSyncs, RateLimiter: backoff()}).
+		Complete(reconciler)
+}
+
+// addSelfDeployment adds the controller that deploys this gardenlet anew.
+func (a *agent) addSelfDeployment(mgr manager.Manager) error {
+	reconciler := &selfdeployment.Reconciler{Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: &helm.Puller{}, Config: a.config}
+	return builder.ControllerManagedBy(mgr).Named("gardenlet").
+		For(&seedmanagementv1alpha1.Gardenlet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{RateLimiter: backoff()}).
 		Complete(reconciler)
 }
 

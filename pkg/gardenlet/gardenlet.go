@@ -182,6 +182,9 @@ func (a *agent) newManager() (manager.Manager, error) {
 				&gardencorev1beta1.BackupBucket{}:           {Field: fields.OneTermEqualSelector("spec.seedName", own)},
 				&gardencorev1beta1.BackupEntry{}:            {Field: fields.OneTermEqualSelector("spec.seedName", own)},
 				&gardencorev1beta1.Seed{}:                   {Field: fields.OneTermEqualSelector("metadata.name", own)},
+				&seedmanagementv1alpha1.Gardenlet{}: {
+					Namespaces: map[string]cache.Config{gardencorev1beta1.GardenNamespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", own)}},
+				},
 			},
 		},
 		Controller:                    controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},

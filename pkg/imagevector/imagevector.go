@@ -45,6 +45,26 @@ func (i Image) String() string {
 	return i.Repository + ":" + i.Tag
 }
 
+// ParseImage takes a reference apart; it is the reverse of Image.String.
+func ParseImage(reference string) (Image, error) {
+	image := Image{}
+	var found bool
+	if image.Repository, image.Tag, found = strings.Cut(reference, "@"); !found {
+		// A colon before the last slash is that of a port.
+		colon := strings.LastIndex(reference, ":")
+		if colon < strings.LastIndex(reference, "/") {
+			colon = -1
+		}
+		if colon >= 0 {
+			image.Repository, image.Tag = reference[:colon], reference[colon+1:]
+		}
+	}
+	if image.Repository == "" || image.Tag == "" {
+		return Image{}, fmt.Errorf("%q is no reference of the form repository:tag or repository@digest", reference)
+	}
+	return image, nil
+}
+
 // Vector holds the sources by name.
 type Vector map[string]Source
 

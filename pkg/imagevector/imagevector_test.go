@@ -73,3 +73,22 @@ func TestParseRejectsMistakes(t *testing.T) {
 		}
 	}
 }
+
+func TestParseImage(t *testing.T) {
+	for reference, want := range map[string]Image{
+		"registry.example/gardenlet:v1":         {"registry.example/gardenlet", "v1"},
+		"registry.example:5000/gardenlet:v1":    {"registry.example:5000/gardenlet", "v1"},
+		"registry.example/gardenlet@sha256:abc": {"registry.example/gardenlet", "sha256:abc"},
+		"registry.example:5000/gardenlet":       {},
+		"registry.example/gardenlet:":           {},
+		"":                                      {},
+	} {
+		got, err := ParseImage(reference)
+		if got != want || (err == nil) != (want != Image{}) {
+			t.Errorf("%q: got %+v, %v", reference, got, err)
+		}
+		if err == nil && got.String() != reference {
+			t.Errorf("%q becomes %q", reference, got)
+		}
+	}
+}

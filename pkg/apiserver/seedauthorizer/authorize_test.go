@@ -121,7 +121,8 @@ func TestMatrix(t *testing.T) {
 		{"core/serviceaccounts garden/gardenlet-bootstrap-child-one", "core/serviceaccounts garden/gardenlet-bootstrap-child-two", "get create delete", "", ""},
 		{"core/serviceaccounts/token garden/gardenlet-bootstrap-child-one", "core/serviceaccounts/token garden/gardenlet-bootstrap-child-two", "create", "", ""},
 		{"core/secrets garden/pull-one", "core/secrets garden/pull-two", "get list watch", "", ""},
-		{"seedmanagement.gardener.cloud/gardenlets garden/one", "seedmanagement.gardener.cloud/gardenlets garden/two", "get list watch update patch", "", ""},
+		{"seedmanagement.gardener.cloud/gardenlets garden/one", "seedmanagement.gardener.cloud/gardenlets garden/two", "get list watch", "", ""},
+		{"seedmanagement.gardener.cloud/gardenlets/status garden/one", "seedmanagement.gardener.cloud/gardenlets/status garden/two", "get update patch", "", ""},
 		{"rbac.authorization.k8s.io/clusterroles /x", "rbac.authorization.k8s.io/rolebindings garden-one/x", "", "", ""},
 		{"core/pods garden-one/x", "apiregistration.k8s.io/apiservices /x", "", "", ""},
 	} {

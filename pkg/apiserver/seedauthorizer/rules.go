@@ -189,7 +189,7 @@ var rules = map[schema.GroupResource]rule{
 		shootSelector: "spec.shoot.name", belongs: []relation{inGraph(kindManagedSeed)},
 	},
 	seedmanagementv1alpha1.Resource("gardenlets"): {
-		access: access{gardenlet: hold}, subresources: map[string]access{"status": {gardenlet: change}},
+		access: access{gardenlet: read}, subresources: map[string]access{"status": {gardenlet: change}},
 		belongs: []relation{likeSeed(corev1beta1.GardenNamespace)},
 	},
 

@@ -69,6 +69,7 @@ type Controllers struct {
 	ManagedSeed            ManagedSeedController            `json:"managedSeed,omitempty"`
 	BackupBucket           BackupBucketController           `json:"backupBucket,omitempty"`
 	BackupEntry            BackupEntryController            `json:"backupEntry,omitempty"`
+	Gardenlet              GardenletController              `json:"gardenlet,omitempty"`
 
 	TokenRequestorWorkloadIdentity TokenRequestorWorkloadIdentityController `json:"tokenRequestorWorkloadIdentity,omitempty"`
 }
@@ -147,6 +148,12 @@ type BackupEntryController struct {
 	// DeletionGracePeriodShootPurposes are the purposes of shoots (the entry's annotation shoot.gardener.cloud/purpose) to whose entries
 	// the period applies; empty: to all.
 	DeletionGracePeriodShootPurposes []gardencorev1beta1.ShootPurpose `json:"deletionGracePeriodShootPurposes,omitempty"`
+}
+
+// GardenletController deploys gardenlet itself, as the Gardenlet of its seed's name says.
+type GardenletController struct {
+	// SyncPeriod between installations of what does not change; default 1h.
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
 
 // TokenRequestorWorkloadIdentityController renews tokens of workload identities.
@@ -228,6 +235,7 @@ func (c *Configuration) setDefaults() {
 	set(&c.Controllers.ManagedSeed.WaitSyncPeriod, 5*time.Second)
 	set(&c.Controllers.TokenRequestorWorkloadIdentity.SyncPeriod, time.Minute)
 	number(&c.Controllers.ManagedSeed.ConcurrentSyncs, 5)
+	set(&c.Controllers.Gardenlet.SyncPeriod, time.Hour)
 	set(&c.ResourceManager.SyncPeriod, time.Minute)
 	number(&c.Controllers.Shoot.ConcurrentSyncs, 20)
 	number(&c.Controllers.ShootCare.ConcurrentSyncs, 5)

@@ -12,11 +12,9 @@ import (
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/ocichart"
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
-
-// caBundleKey is the key of a registry's authorities in a Secret.
-const caBundleKey = "bundle.crt"
 
 // chartSource finds what a ControllerDeployment asks to be installed: charts lie in the object or in a registry, and values quote
 // Secrets and ConfigMaps of the garden.
@@ -33,14 +31,14 @@ type chartAndValues struct {
 	values map[string]any
 }
 
-// find returns the chart and the operator's values. Mistakes of the operator come back as invalidError.
+// find returns the chart and the operator's values. Mistakes of the operator come back as ocichart.MistakeError.
 func (s chartSource) find(ctx context.Context, deployment *gardencorev1beta1.ControllerDeployment) (chartAndValues, error) {
 	v1 := &gardencorev1.ControllerDeployment{}
 	if err := gardencorev1.FromV1beta1(deployment, v1); err != nil {
-		return chartAndValues{}, &invalidError{err}
+		return chartAndValues{}, &ocichart.MistakeError{Err: err}
 	}
 	if v1.Helm == nil {
-		return chartAndValues{}, &invalidError{fmt.Errorf("type %q is not supported, only helm is", deployment.Type)}
+		return chartAndValues{}, &ocichart.MistakeError{Err: fmt.Errorf("type %q is not supported, only helm is", deployment.Type)}
 	}
 	values, err := s.values(ctx, v1)
 	if err != nil {
@@ -53,7 +51,7 @@ func (s chartSource) find(ctx context.Context, deployment *gardencorev1beta1.Con
 func (s chartSource) values(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (map[string]any, error) {
 	values, err := deployment.Helm.ValuesOf()
 	if err != nil {
-		return nil, &invalidError{err}
+		return nil, &ocichart.MistakeError{Err: err}
 	}
 	resources := map[string]map[string]string{}
 	for _, resource := range deployment.Resources {
@@ -63,7 +61,7 @@ func (s chartSource) values(ctx context.Context, deployment *gardencorev1.Contro
 	}
 	values, err = gardencorev1.ResolveQuotations(values, resources)
 	if err != nil {
-		return nil, &invalidError{err}
+		return nil, &ocichart.MistakeError{Err: err}
 	}
 	return values, nil
 }
@@ -71,39 +69,11 @@ func (s chartSource) values(ctx context.Context, deployment *gardencorev1.Contro
 func (s chartSource) archive(ctx context.Context, chart *gardencorev1.HelmControllerDeployment) ([]byte, error) {
 	if chart.OCIRepository == nil {
 		if len(chart.RawChart) == 0 {
-			return nil, &invalidError{errors.New("holds neither a chart (a gzipped tar archive in base64) nor the ociRepository to pull it from")}
+			return nil, &ocichart.MistakeError{Err: errors.New("holds neither a chart (a gzipped tar archive in base64) nor the ociRepository to pull it from")}
 		}
 		return chart.RawChart, nil
 	}
-	artifact := helm.Artifact{Reference: chart.OCIRepository.URL()}
-	var err error
-	if artifact.DockerConfig, err = s.secretKey(ctx, chart.OCIRepository.PullSecretRef, corev1.DockerConfigJsonKey); err != nil {
-		return nil, fmt.Errorf("ociRepository.pullSecretRef: %w", err)
-	}
-	if artifact.CABundle, err = s.secretKey(ctx, chart.OCIRepository.CABundleSecretRef, caBundleKey); err != nil {
-		return nil, fmt.Errorf("ociRepository.caBundleSecretRef: %w", err)
-	}
-	archive, err := s.pull(ctx, artifact)
-	if err != nil {
-		return nil, &unavailableError{err}
-	}
-	return archive, nil
-}
-
-// secretKey returns one key of a Secret, nothing without a reference.
-func (s chartSource) secretKey(ctx context.Context, reference *corev1.LocalObjectReference, key string) ([]byte, error) {
-	if reference == nil {
-		return nil, nil
-	}
-	data, err := s.data(ctx, "Secret", reference.Name)
-	if err != nil {
-		return nil, err
-	}
-	value, found := data[key]
-	if !found {
-		return nil, &invalidError{fmt.Errorf("Secret %s/%s has no key %q", gardencorev1beta1.GardenNamespace, reference.Name, key)}
-	}
-	return []byte(value), nil
+	return ocichart.Source{Garden: s.garden, Pull: s.pull}.Archive(ctx, chart.OCIRepository)
 }
 
 // data returns what a Secret or ConfigMap in the garden's namespace holds.
@@ -123,7 +93,7 @@ func (s chartSource) data(ctx context.Context, kind, name string) (map[string]st
 		}
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, &invalidError{fmt.Errorf("%s %s/%s does not exist", kind, gardencorev1beta1.GardenNamespace, name)}
+		return nil, &ocichart.MistakeError{Err: fmt.Errorf("%s %s/%s does not exist", kind, gardencorev1beta1.GardenNamespace, name)}
 	}
 	return data, err
 }

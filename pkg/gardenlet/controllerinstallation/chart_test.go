@@ -17,6 +17,7 @@ import (
 
 	gardencorev1 "github.com/trellis-garden/trellis/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/ocichart"
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
@@ -61,7 +62,7 @@ func TestFindChart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := garden.find(t.Context(), deploymentWith(test.config))
 			if test.err != "" {
-				var invalid *invalidError
+				var invalid *ocichart.MistakeError
 				if !errors.As(err, &invalid) || !strings.Contains(err.Error(), test.err) {
 					t.Fatalf("error %v, want the operator's mistake %q", err, test.err)
 				}
@@ -93,7 +94,7 @@ func TestValuesQuoteResources(t *testing.T) {
 		t.Errorf("got %v, %v", got.values, err)
 	}
 	_, err = inGarden().find(t.Context(), deployment)
-	var invalid *invalidError
+	var invalid *ocichart.MistakeError
 	if !errors.As(err, &invalid) || !strings.Contains(err.Error(), `resource "account": Secret garden/account does not exist`) {
 		t.Errorf("without the Secret: %v", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/ocichart"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -85,13 +86,13 @@ func (r *Reconciler) access() access {
 func (r *Reconciler) install(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (ctrl.Result, error) {
 	wanted, err := r.wanted(ctx, installation)
 	if err != nil {
-		var invalid *invalidError
-		var unavailable *unavailableError
+		var mistake *ocichart.MistakeError
+		var unavailable *ocichart.UnavailableError
 		switch {
 		case errors.As(err, &unavailable):
 			return ctrl.Result{}, errors.Join(err, r.report(ctx, installation,
 				conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "ChartNotAvailable", err.Error())))
-		case !errors.As(err, &invalid):
+		case !errors.As(err, &mistake):
 			return ctrl.Result{}, err
 		}
 		return after(healthyPeriod, r.report(ctx, installation,
@@ -140,27 +141,15 @@ type wantedRelease struct {
 	checksum string
 }
 
-// invalidError is a mistake of the operator: trying again does not help.
-type invalidError struct{ error }
-
-// Unwrap returns the cause.
-func (e *invalidError) Unwrap() error { return e.error }
-
-// unavailableError says that a chart cannot be pulled now.
-type unavailableError struct{ error }
-
-// Unwrap returns the cause.
-func (e *unavailableError) Unwrap() error { return e.error }
-
 // wanted reads registration, deployment and seed.
 func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation) (wantedRelease, error) {
 	if installation.Spec.DeploymentRef == nil {
-		return wantedRelease{}, &invalidError{errors.New("spec.deploymentRef is not set")}
+		return wantedRelease{}, &ocichart.MistakeError{Err: errors.New("spec.deploymentRef is not set")}
 	}
 	deployment := &gardencorev1beta1.ControllerDeployment{}
 	err := r.Garden.Get(ctx, client.ObjectKey{Name: installation.Spec.DeploymentRef.Name}, deployment)
 	if apierrors.IsNotFound(err) {
-		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q does not exist", installation.Spec.DeploymentRef.Name)}
+		return wantedRelease{}, &ocichart.MistakeError{Err: fmt.Errorf("ControllerDeployment %q does not exist", installation.Spec.DeploymentRef.Name)}
 	}
 	if err != nil {
 		return wantedRelease{}, err
@@ -180,7 +169,7 @@ func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1
 func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.ControllerDeployment, source chartAndValues, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
 	chart, err := helm.LoadArchive(source.archive)
 	if err != nil {
-		return wantedRelease{}, &invalidError{fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
+		return wantedRelease{}, &ocichart.MistakeError{Err: fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
 	}
 	image := ""
 	if found, err := r.Images.Find(registration); err == nil {

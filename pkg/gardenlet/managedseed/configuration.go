@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -31,26 +30,26 @@ func configuration(managedSeed *seedmanagementv1alpha1.ManagedSeed, shoot *garde
 	if err != nil {
 		return nil, fmt.Errorf("spec.gardenlet.config: %w", err)
 	}
-	fromShoot, err := plain(map[string]any{"seedConfig": seedOf(shoot)})
+	fromShoot, err := deployment.Fields(map[string]any{"seedConfig": seedOf(shoot)})
 	if err != nil {
 		return nil, err
 	}
-	result := merge(fromShoot, said)
+	result := deployment.Merge(fromShoot, said)
 	if ptr.Deref(managedSeed.Spec.Gardenlet.MergeWithParent, true) {
 		inherited, err := inheritance(parent)
 		if err != nil {
 			return nil, err
 		}
-		result = merge(inherited, result)
+		result = deployment.Merge(inherited, result)
 	}
-	own, err := plain(map[string]any{
+	own, err := deployment.Fields(map[string]any{
 		"apiVersion": config.APIVersion, "kind": config.Kind,
 		"seedConfig": map[string]any{"metadata": map[string]any{"name": managedSeed.Name}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return merge(withConnection(result, managedSeed), own), nil
+	return deployment.Merge(withConnection(result, managedSeed), own), nil
 }
 
 // seedOf is what a shoot tells about the Seed that it becomes.
@@ -91,7 +90,7 @@ func withoutNil(fields map[string]any) map[string]any {
 // inheritance is what a managed seed takes over from the gardenlet that installs it: settings of controllers and capacity, and of
 // the Seed the domains and where backups go.
 func inheritance(parent *config.Configuration) (map[string]any, error) {
-	all, err := plain(parent)
+	all, err := deployment.Fields(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +104,11 @@ func inheritance(parent *config.Configuration) (map[string]any, error) {
 	if defaults := parent.SeedConfig.Spec.Networks.ShootDefaults; defaults != nil {
 		spec["networks"] = map[string]any{"shootDefaults": defaults}
 	}
-	seed, err := plain(map[string]any{"seedConfig": map[string]any{"spec": spec}})
+	seed, err := deployment.Fields(map[string]any{"seedConfig": map[string]any{"spec": spec}})
 	if err != nil {
 		return nil, err
 	}
-	return merge(all, seed), nil
+	return deployment.Merge(all, seed), nil
 }
 
 // withConnection adds where gardenlet keeps its kubeconfig and finds its first one, unless the configuration says so or gives it
@@ -121,36 +120,9 @@ func withConnection(result map[string]any, managedSeed *seedmanagementv1alpha1.M
 	secret := func(name string) map[string]any {
 		return map[string]any{"namespace": deployment.Namespace, "name": name}
 	}
-	return merge(map[string]any{"gardenClientConnection": map[string]any{
+	return deployment.Merge(map[string]any{"gardenClientConnection": map[string]any{
 		"bootstrapKubeconfig": secret(bootstrapSecretName), "kubeconfigSecret": secret(kubeconfigSecretName),
 	}}, result)
-}
-
-// merge returns base with the fields of over; lists and values replace, maps are merged.
-func merge(base, over map[string]any) map[string]any {
-	result := map[string]any{}
-	for name, value := range base {
-		result[name] = value
-	}
-	for name, value := range over {
-		below, isMap := value.(map[string]any)
-		present, wasMap := result[name].(map[string]any)
-		if isMap && wasMap {
-			value = merge(present, below)
-		}
-		result[name] = value
-	}
-	return result
-}
-
-// plain converts a value by way of JSON; numbers stay whole.
-func plain(value any) (map[string]any, error) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	result := map[string]any{}
-	return result, utiljson.Unmarshal(raw, &result)
 }
 
 // parse holds a configuration against what gardenlet accepts.

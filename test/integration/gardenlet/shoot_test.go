@@ -44,6 +44,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("backup buckets and entries", testBackup)
 	t.Run("mistakes are told", testMistake)
 	t.Run("a shoot becomes a seed", testManagedSeed)
+	t.Run("gardenlet deploys itself", testSelfDeployment)
 	t.Run("an extension leaves", testExtensionLeaves)
 	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
 }

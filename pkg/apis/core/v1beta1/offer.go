@@ -11,17 +11,17 @@ import (
 // something that Trellis does not do is refused, with the reason and what to do instead. Objects that had such a value before it
 // was refused keep it and can be changed otherwise.
 
-// notOffered refuses a value.
-func notOffered(path *field.Path, why, instead string) *field.Error {
+// NotOffered refuses a value: why, and what to do instead.
+func NotOffered(path *field.Path, why, instead string) *field.Error {
 	return field.Forbidden(path, "not offered: "+why+"; "+instead)
 }
 
-// refuseIf is notOffered for a value that asks for something.
+// refuseIf is NotOffered for a value that asks for something.
 func refuseIf(asked bool, path *field.Path, why, instead string) field.ErrorList {
 	if !asked {
 		return nil
 	}
-	return field.ErrorList{notOffered(path, why, instead)}
+	return field.ErrorList{NotOffered(path, why, instead)}
 }
 
 // selfHostedNotOffered refuses an object that a self-hosted shoot, instead of a seed, would care for.
@@ -29,8 +29,8 @@ func selfHostedNotOffered(shootRef *corev1.ObjectReference) field.ErrorList {
 	return refuseIf(shootRef != nil, field.NewPath("spec", "shootRef"), "control planes run in seeds, there are no self-hosted shoots", "name a seed")
 }
 
-// newlyRefused leaves out what was refused of the object before its change.
-func newlyRefused(refused, before field.ErrorList) field.ErrorList {
+// NewlyRefused leaves out what was refused of the object before its change.
+func NewlyRefused(refused, before field.ErrorList) field.ErrorList {
 	known := map[string]bool{}
 	for _, err := range before {
 		known[err.Error()] = true

@@ -27,7 +27,7 @@ func ValidateSeedUpdate(seed, old *Seed) field.ErrorList {
 	errs := validateMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta)
 	errs = append(errs, validateSeedOperationUpdate(seed, old)...)
 	errs = append(errs, validateSeedSpecUpdate(&seed.Spec, &old.Spec, field.NewPath("spec"))...)
-	errs = append(errs, newlyRefused(notOfferedToSeeds(&seed.Spec, field.NewPath("spec")), notOfferedToSeeds(&old.Spec, field.NewPath("spec")))...)
+	errs = append(errs, NewlyRefused(notOfferedToSeeds(&seed.Spec, field.NewPath("spec")), notOfferedToSeeds(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateSeed(seed)...)
 }
 
@@ -44,7 +44,7 @@ func validateSeedOperation(seed *Seed) field.ErrorList {
 	case operation == "":
 		return nil
 	case slices.Contains(idleSeedOperations, operation):
-		return field.ErrorList{notOffered(path, "gardenlet does not act on "+operation, "leave it out")}
+		return field.ErrorList{NotOffered(path, "gardenlet does not act on "+operation, "leave it out")}
 	}
 	return validateSupported(operation, seedOperations, path)
 }

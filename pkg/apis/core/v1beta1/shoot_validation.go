@@ -58,7 +58,7 @@ func ValidateShootBindingUpdate(shoot, old *Shoot) field.ErrorList {
 	case deref(shoot.Spec.SeedName) == "":
 		errs = append(errs, field.Required(path, "name the seed that runs the control plane"))
 	case before != "" && before != *shoot.Spec.SeedName:
-		errs = append(errs, notOffered(path, "control planes stay on the seed on which they are, "+before, "create the cluster anew on another seed, or bring that seed back"))
+		errs = append(errs, NotOffered(path, "control planes stay on the seed on which they are, "+before, "create the cluster anew on another seed, or bring that seed back"))
 	}
 	return errs
 }
@@ -84,7 +84,7 @@ func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	}
 	errs = append(errs, validateShootSpecUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
 	errs = append(errs, validateShootStateUpdate(shoot, old, field.NewPath("spec"))...)
-	errs = append(errs, newlyRefused(notOfferedToShoots(&shoot.Spec, field.NewPath("spec")), notOfferedToShoots(&old.Spec, field.NewPath("spec")))...)
+	errs = append(errs, NewlyRefused(notOfferedToShoots(&shoot.Spec, field.NewPath("spec")), notOfferedToShoots(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateShoot(shoot)...)
 }
 

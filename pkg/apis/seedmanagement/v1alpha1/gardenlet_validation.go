@@ -8,8 +8,14 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// ValidateGardenlet checks a Gardenlet on its own.
+// ValidateGardenlet checks a new Gardenlet.
 func ValidateGardenlet(gardenlet *Gardenlet) field.ErrorList {
+	errs := append(validateGardenlet(gardenlet), notOfferedToGardenlets(&gardenlet.Spec, field.NewPath("spec"))...)
+	return append(errs, operationNotOffered(gardenlet.Annotations[gardencorev1beta1.GardenerOperation])...)
+}
+
+// validateGardenlet checks what a Gardenlet must have however old it is.
+func validateGardenlet(gardenlet *Gardenlet) field.ErrorList {
 	errs := validateMeta(&gardenlet.ObjectMeta)
 	errs = append(errs, validateOperation(&gardenlet.ObjectMeta, OperationForceRedeploy, gardencorev1beta1.GardenerOperationReconcile, gardencorev1beta1.GardenerOperationRenewKubeconfig)...)
 	spec, path := &gardenlet.Spec, field.NewPath("spec")
@@ -27,7 +33,10 @@ func ValidateGardenlet(gardenlet *Gardenlet) field.ErrorList {
 func ValidateGardenletUpdate(gardenlet, old *Gardenlet) field.ErrorList {
 	errs := validateMetaUpdate(&gardenlet.ObjectMeta, &old.ObjectMeta)
 	errs = append(errs, validateOperationUpdate(&gardenlet.ObjectMeta, &old.ObjectMeta)...)
-	return append(errs, ValidateGardenlet(gardenlet)...)
+	errs = append(errs, validateGardenlet(gardenlet)...)
+	path, operation := field.NewPath("spec"), gardenlet.Annotations[gardencorev1beta1.GardenerOperation]
+	errs = append(errs, gardencorev1beta1.NewlyRefused(notOfferedToGardenlets(&gardenlet.Spec, path), notOfferedToGardenlets(&old.Spec, path))...)
+	return append(errs, gardencorev1beta1.NewlyRefused(operationNotOffered(operation), operationNotOffered(old.Annotations[gardencorev1beta1.GardenerOperation]))...)
 }
 
 // ValidateGardenletStatusUpdate checks a change of the status of a Gardenlet.

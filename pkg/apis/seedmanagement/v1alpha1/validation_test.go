@@ -99,10 +99,10 @@ func TestValidateManagedSeedUpdate(t *testing.T) {
 }
 
 func TestOperationsAreCarriedOutOneAfterTheOther(t *testing.T) {
-	gardenlet, old := aGardenlet(), aGardenlet()
-	old.Annotations = map[string]string{"gardener.cloud/operation": "force-redeploy"}
-	gardenlet.Annotations = map[string]string{"gardener.cloud/operation": "renew-kubeconfig"}
-	expectError(t, ValidateGardenletUpdate(gardenlet, old), "metadata.annotations[gardener.cloud/operation]", `before "force-redeploy"`)
+	managedSeed, old := aManagedSeed(), aManagedSeed()
+	old.Annotations = map[string]string{"gardener.cloud/operation": "renew-kubeconfig"}
+	managedSeed.Annotations = map[string]string{"gardener.cloud/operation": "reconcile"}
+	expectError(t, ValidateManagedSeedUpdate(managedSeed, old), "metadata.annotations[gardener.cloud/operation]", `before "renew-kubeconfig"`)
 }
 
 func TestValidateGardenlet(t *testing.T) {
@@ -115,8 +115,18 @@ func TestValidateGardenlet(t *testing.T) {
 		"incomplete seed": {func(g *Gardenlet) {
 			g.Spec.Config = aConfig(func(c map[string]any) { delete(seedConfig(c)["spec"].(map[string]any), "dns") })
 		}, "spec.config.seedConfig.spec.dns.internal", "domain"},
-		"kubeconfig without name": {func(g *Gardenlet) { g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{} },
-			"spec.kubeconfigSecretRef.name", "kubeconfig"},
+		"no pods": {func(g *Gardenlet) { g.Spec.Deployment.ReplicaCount = ptr.To[int32](0) }, "spec.deployment.replicaCount", "does not run"},
+		"another account": {func(g *Gardenlet) { g.Spec.Deployment.ServiceAccountName = ptr.To("other") },
+			"spec.deployment.serviceAccountName", "lose its rights"},
+		"images of components of components": {func(g *Gardenlet) { g.Spec.Deployment.ComponentImageVectorOverwrite = ptr.To("components: []") },
+			"spec.deployment.componentImageVectorOverwrite", "imageVectorOverwrite"},
+		"installed from outside": {func(g *Gardenlet) { g.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "there"} },
+			"spec.kubeconfigSecretRef", "first time yourself"},
+		"installed again from outside": {func(g *Gardenlet) { g.Annotations = map[string]string{"gardener.cloud/operation": "force-redeploy"} },
+			"metadata.annotations[gardener.cloud/operation]", "ask for reconcile"},
+		"new certificate": {func(g *Gardenlet) { g.Annotations = map[string]string{"gardener.cloud/operation": "renew-kubeconfig"} },
+			"metadata.annotations[gardener.cloud/operation]", "by itself"},
+		"again":           {func(g *Gardenlet) { g.Annotations = map[string]string{"gardener.cloud/operation": "reconcile"} }, "", ""},
 		"other namespace": {func(g *Gardenlet) { g.Namespace = "default" }, "metadata.namespace", "garden"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +135,17 @@ func TestValidateGardenlet(t *testing.T) {
 			expectError(t, ValidateGardenlet(gardenlet), test.field, test.message)
 		})
 	}
+}
+
+func TestGardenletsOfBeforeKeepWhatIsRefusedNow(t *testing.T) {
+	gardenlet, old := aGardenlet(), aGardenlet()
+	old.Spec.KubeconfigSecretRef = &corev1.LocalObjectReference{Name: "there"}
+	gardenlet.Spec.KubeconfigSecretRef = old.Spec.KubeconfigSecretRef.DeepCopy()
+	gardenlet.Spec.Deployment.PodLabels = map[string]string{"stage": "two"}
+	expectError(t, ValidateGardenletUpdate(gardenlet, old), "", "")
+	expectError(t, ValidateGardenletUpdate(gardenlet, aGardenlet()), "spec.kubeconfigSecretRef", "first time yourself")
+	gardenlet.Spec.KubeconfigSecretRef.Name = ""
+	expectError(t, ValidateGardenletUpdate(gardenlet, old), "spec.kubeconfigSecretRef.name", "kubeconfig")
 }
 
 func TestValidateManagedSeedSet(t *testing.T) {
