@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -45,7 +46,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("mistakes are told", testMistake)
 	t.Run("a shoot becomes a seed", testManagedSeed)
 	t.Run("gardenlet deploys itself", testSelfDeployment)
-	t.Run("an extension leaves", testExtensionLeaves)
+	t.Run("an extension in use stays", testExtensionStays)
 	t.Run("gardenlet ends in the middle of a creation", func(t *testing.T) { testRestart(t, stopGardenlet) })
 }
 
@@ -197,9 +198,8 @@ func testFleet(t *testing.T) {
 	deleted(t, shoot)
 }
 
-// testExtensionLeaves takes away an extension that a shoot uses, against the will of the API: gardenlet tells the user what is missing,
-// and goes on when it is back.
-func testExtensionLeaves(t *testing.T) {
+// testExtensionStays tries to take away an extension that a shoot uses, by deletion and by a change of its type.
+func testExtensionStays(t *testing.T) {
 	registration := func() *gardencorev1beta1.ControllerRegistration {
 		return &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}, Spec: gardencorev1beta1.ControllerRegistrationSpec{
 			Resources: []gardencorev1beta1.ControllerResource{{Kind: "Extension", Type: "leaving", WorkerlessSupported: ptr.To(true)}},
@@ -208,44 +208,29 @@ func testExtensionLeaves(t *testing.T) {
 	create(t, registration())
 	shoot := example(t, "shoot-fleet")
 	shoot.Name = "leaver"
-	shoot.Annotations = map[string]string{gardencorev1beta1.ShootIgnore: "true"}
 	shoot.Spec.Extensions = []gardencorev1beta1.Extension{{Type: "leaving"}}
 	create(t, shoot)
 	err := c.Delete(context.Background(), registration())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "leaver") {
-		t.Fatalf("error = %v, want it to name the shoot that uses the extension", err)
+		t.Errorf("deletion: error = %v, want it to name the shoot that uses the extension", err)
 	}
-	offers(t, "leaving", "something else")
-	eventually(t, func() error {
-		if err := get(shoot); err != nil {
-			return err
-		}
-		delete(shoot.Annotations, gardencorev1beta1.ShootIgnore)
-		shoot.Spec.Purpose = ptr.To(gardencorev1beta1.ShootPurposeTesting)
-		return c.Update(context.Background(), shoot)
-	})
-	eventually(t, func() error {
-		if err := get(shoot); err != nil {
-			return err
-		}
-		for _, last := range shoot.Status.LastErrors {
-			if strings.Contains(last.Description, "spec.extensions[0].type") && strings.Contains(last.Description, `"leaving"`) && slices.Contains(last.Codes, gardencorev1beta1.ErrorConfigurationProblem) {
-				return nil
-			}
-		}
-		return fmt.Errorf("last errors are %+v", shoot.Status.LastErrors)
-	})
-	offers(t, "leaving", "leaving")
+	err = offer(t, "leaving", "something else")
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.resources") || !strings.Contains(err.Error(), "leaver") {
+		t.Errorf("change: error = %v, want it to name the field, and the shoot that uses the extension", err)
+	}
 	deleted(t, shoot)
+	if err := offer(t, "leaving", "something else"); err != nil {
+		t.Errorf("when no shoot uses it: %v", err)
+	}
 	if err := c.Delete(context.Background(), registration()); err != nil {
 		t.Error(err)
 	}
 }
 
-// offers changes the type of what a registration offers.
-func offers(t *testing.T, name, extensionType string) {
+// offer changes the type of what a registration offers, and returns what the API says to it.
+func offer(t *testing.T, name, extensionType string) error {
 	t.Helper()
-	eventually(t, func() error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		registration := &gardencorev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := get(registration); err != nil {
 			return err
