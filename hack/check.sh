@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Static checks: formatting, vet, staticcheck, imports between layers, generated code.
+# Static checks: formatting, vet, staticcheck, imports between layers, fields of the API without effect, generated code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +15,8 @@ mkdir -p .cache/bin
 go build -modfile=hack/tools/go.mod -o .cache/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 .cache/bin/staticcheck ./...
 hack/check-imports.sh
+go -C hack/tools build -o ../../.cache/bin/fieldcheck ./fieldcheck
+.cache/bin/fieldcheck hack/fieldcheck.txt
 if [ "${1:-}" != "--fast" ]; then
   hack/check-generated.sh
 fi
