@@ -21,7 +21,7 @@ fuzz() { # fuzz FOLDER TARGET
   found="$(go env GOCACHE)/fuzz/$(go list "$1")/$2"
   [ -d "$found" ] || return 0
   mkdir -p "$corpus"
-  find "$found" -type f -size "-$((largest + 1))c" -printf '%s %p\n' | sort -n | head -n "$kept" | cut -d' ' -f2- | xargs -r cp -n -t "$corpus"
+  find "$found" -type f -size "-$((largest + 1))c" -printf '%s %p\n' | sort -n | awk -v kept="$kept" 'NR <= kept { print $2 }' | xargs -r cp -n -t "$corpus"
 }
 
 git grep -n --untracked -E '^func Fuzz[A-Za-z0-9]*\(' -- '*_test.go' | while IFS=: read -r file _ declaration; do
