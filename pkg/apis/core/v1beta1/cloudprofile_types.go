@@ -48,14 +48,20 @@ type CloudProfileSpec struct {
 	// Kubernetes versions that are offered.
 	Kubernetes KubernetesSettings `json:"kubernetes" protobuf:"bytes,2,opt,name=kubernetes"`
 	// Machine images that are offered.
-	MachineImages []MachineImage `json:"machineImages" protobuf:"bytes,3,opt,name=machineImages"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	MachineImages []MachineImage `json:"machineImages" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,3,opt,name=machineImages"`
 	// Machine types that are offered.
-	MachineTypes []MachineType `json:"machineTypes" protobuf:"bytes,4,opt,name=machineTypes"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	MachineTypes []MachineType `json:"machineTypes" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,4,opt,name=machineTypes"`
 	// Settings that the extension, not Trellis, understands.
 	// +optional
 	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty" protobuf:"bytes,5,opt,name=providerConfig"`
 	// Regions with their zones.
-	Regions []Region `json:"regions" protobuf:"bytes,6,opt,name=regions"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Regions []Region `json:"regions" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,6,opt,name=regions"`
 	// Seeds that may host shoots of this profile.
 	// +optional
 	SeedSelector *SeedSelector `json:"seedSelector,omitempty" protobuf:"bytes,7,opt,name=seedSelector"`
@@ -63,7 +69,9 @@ type CloudProfileSpec struct {
 	Type string `json:"type" protobuf:"bytes,8,opt,name=type"`
 	// Volume types that are offered.
 	// +optional
-	VolumeTypes []VolumeType `json:"volumeTypes,omitempty" protobuf:"bytes,9,opt,name=volumeTypes"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	VolumeTypes []VolumeType `json:"volumeTypes,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,9,opt,name=volumeTypes"`
 	// Machine of bastions.
 	// +optional
 	Bastion *Bastion `json:"bastion,omitempty" protobuf:"bytes,10,opt,name=bastion"`
@@ -82,7 +90,9 @@ type CloudProfileSpec struct {
 type KubernetesSettings struct {
 	// Versions that are offered.
 	// +optional
-	Versions []ExpirableVersion `json:"versions,omitempty" protobuf:"bytes,1,opt,name=versions"`
+	// +patchMergeKey=version
+	// +patchStrategy=merge
+	Versions []ExpirableVersion `json:"versions,omitempty" patchStrategy:"merge" patchMergeKey:"version" protobuf:"bytes,1,opt,name=versions"`
 }
 
 // ExpirableVersion is a version with its life cycle.
@@ -134,7 +144,9 @@ type MachineImage struct {
 	// Name of the image.
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 	// Versions of the image.
-	Versions []MachineImageVersion `json:"versions" protobuf:"bytes,2,opt,name=versions"`
+	// +patchMergeKey=version
+	// +patchStrategy=merge
+	Versions []MachineImageVersion `json:"versions" patchStrategy:"merge" patchMergeKey:"version" protobuf:"bytes,2,opt,name=versions"`
 	// How far automatic updates go. Defaults to major.
 	// +optional
 	UpdateStrategy *MachineImageUpdateStrategy `json:"updateStrategy,omitempty" protobuf:"bytes,3,opt,name=updateStrategy"`
@@ -236,7 +248,9 @@ type Region struct {
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 	// Zones of the region.
 	// +optional
-	Zones []AvailabilityZone `json:"zones,omitempty" protobuf:"bytes,2,opt,name=zones"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Zones []AvailabilityZone `json:"zones,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,opt,name=zones"`
 	// Labels, such as the distance to seeds.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty" protobuf:"bytes,3,opt,name=labels"`

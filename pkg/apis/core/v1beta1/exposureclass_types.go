@@ -42,5 +42,7 @@ type ExposureClassScheduling struct {
 	SeedSelector *SeedSelector `json:"seedSelector,omitempty" protobuf:"bytes,1,opt,name=seedSelector"`
 	// Taints of seeds that are accepted.
 	// +optional
-	Tolerations []Toleration `json:"tolerations,omitempty" protobuf:"bytes,2,opt,name=tolerations"`
+	// +patchMergeKey=key
+	// +patchStrategy=merge
+	Tolerations []Toleration `json:"tolerations,omitempty" patchStrategy:"merge" patchMergeKey:"key" protobuf:"bytes,2,opt,name=tolerations"`
 }

@@ -46,13 +46,19 @@ type NamespacedCloudProfileSpec struct {
 	Kubernetes *KubernetesSettings `json:"kubernetes,omitempty" protobuf:"bytes,2,opt,name=kubernetes"`
 	// Further machine images, or versions with a later expiration.
 	// +optional
-	MachineImages []MachineImage `json:"machineImages,omitempty" protobuf:"bytes,3,opt,name=machineImages"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	MachineImages []MachineImage `json:"machineImages,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,3,opt,name=machineImages"`
 	// Further machine types.
 	// +optional
-	MachineTypes []MachineType `json:"machineTypes,omitempty" protobuf:"bytes,4,opt,name=machineTypes"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	MachineTypes []MachineType `json:"machineTypes,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,4,opt,name=machineTypes"`
 	// Further volume types.
 	// +optional
-	VolumeTypes []VolumeType `json:"volumeTypes,omitempty" protobuf:"bytes,6,opt,name=volumeTypes"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	VolumeTypes []VolumeType `json:"volumeTypes,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,6,opt,name=volumeTypes"`
 	// The CloudProfile that is extended. Immutable.
 	Parent CloudProfileReference `json:"parent" protobuf:"bytes,7,opt,name=parent"`
 	// Settings that the extension, not Trellis, understands.

@@ -79,10 +79,14 @@ type ProjectMember struct {
 type ProjectTolerations struct {
 	// Added to every shoot.
 	// +optional
-	Defaults []Toleration `json:"defaults,omitempty" protobuf:"bytes,1,opt,name=defaults"`
+	// +patchMergeKey=key
+	// +patchStrategy=merge
+	Defaults []Toleration `json:"defaults,omitempty" patchStrategy:"merge" patchMergeKey:"key" protobuf:"bytes,1,opt,name=defaults"`
 	// May be added to a shoot.
 	// +optional
-	Whitelist []Toleration `json:"whitelist,omitempty" protobuf:"bytes,2,opt,name=whitelist"`
+	// +patchMergeKey=key
+	// +patchStrategy=merge
+	Whitelist []Toleration `json:"whitelist,omitempty" patchStrategy:"merge" patchMergeKey:"key" protobuf:"bytes,2,opt,name=whitelist"`
 }
 
 // DualApprovalForDeletion names resources that can be deleted only with a second person's consent.

@@ -183,7 +183,9 @@ type SeedVolume struct {
 	MinimumSize *resource.Quantity `json:"minimumSize,omitempty" protobuf:"bytes,1,opt,name=minimumSize"`
 	// Storage classes per purpose.
 	// +optional
-	Providers []SeedVolumeProvider `json:"providers,omitempty" protobuf:"bytes,2,opt,name=providers"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Providers []SeedVolumeProvider `json:"providers,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,opt,name=providers"`
 }
 
 // SeedVolumeProvider is the storage class for a purpose.

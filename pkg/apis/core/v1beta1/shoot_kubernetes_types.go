@@ -146,7 +146,9 @@ type KubeAPIServerConfig struct {
 	KubernetesConfig `json:",inline" protobuf:"bytes,1,opt,name=kubernetesConfig"`
 	// Admission plugins to add, configure or turn off.
 	// +optional
-	AdmissionPlugins []AdmissionPlugin `json:"admissionPlugins,omitempty" protobuf:"bytes,2,opt,name=admissionPlugins"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	AdmissionPlugins []AdmissionPlugin `json:"admissionPlugins,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,opt,name=admissionPlugins"`
 	// Audiences that service account tokens may carry. Defaults to ["kubernetes"].
 	// +optional
 	APIAudiences []string `json:"apiAudiences,omitempty" protobuf:"bytes,3,opt,name=apiAudiences"`

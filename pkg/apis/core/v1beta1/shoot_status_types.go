@@ -45,7 +45,9 @@ type ShootStatus struct {
 	ClusterIdentity *string `json:"clusterIdentity,omitempty" protobuf:"bytes,12,opt,name=clusterIdentity"`
 	// Addresses of the API server and of other endpoints.
 	// +optional
-	AdvertisedAddresses []ShootAdvertisedAddress `json:"advertisedAddresses,omitempty" protobuf:"bytes,13,opt,name=advertisedAddresses"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	AdvertisedAddresses []ShootAdvertisedAddress `json:"advertisedAddresses,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,13,opt,name=advertisedAddresses"`
 	// When the move to another seed began.
 	// +optional
 	MigrationStartTime *metav1.Time `json:"migrationStartTime,omitempty" protobuf:"bytes,14,opt,name=migrationStartTime"`

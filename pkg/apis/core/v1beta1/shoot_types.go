@@ -97,7 +97,9 @@ type ShootSpec struct {
 	Resources []NamedResourceReference `json:"resources,omitempty" protobuf:"bytes,16,opt,name=resources"`
 	// Taints of seeds that this cluster accepts.
 	// +optional
-	Tolerations []Toleration `json:"tolerations,omitempty" protobuf:"bytes,17,opt,name=tolerations"`
+	// +patchMergeKey=key
+	// +patchStrategy=merge
+	Tolerations []Toleration `json:"tolerations,omitempty" patchStrategy:"merge" patchMergeKey:"key" protobuf:"bytes,17,opt,name=tolerations"`
 	// Name of the ExposureClass that says how the control plane is exposed. Immutable.
 	// +optional
 	ExposureClassName *string `json:"exposureClassName,omitempty" protobuf:"bytes,18,opt,name=exposureClassName"`

@@ -19,7 +19,9 @@ type Provider struct {
 	InfrastructureConfig *runtime.RawExtension `json:"infrastructureConfig,omitempty" protobuf:"bytes,3,opt,name=infrastructureConfig"`
 	// Worker pools. A cluster without any is workerless: only its API server is of use.
 	// +optional
-	Workers []Worker `json:"workers,omitempty" protobuf:"bytes,4,opt,name=workers"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Workers []Worker `json:"workers,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,4,opt,name=workers"`
 	// Settings for all worker pools.
 	// +optional
 	WorkersSettings *WorkersSettings `json:"workersSettings,omitempty" protobuf:"bytes,5,opt,name=workersSettings"`

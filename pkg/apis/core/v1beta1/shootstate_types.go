@@ -38,7 +38,9 @@ type ShootStateList struct {
 type ShootStateSpec struct {
 	// State of Trellis itself, such as certificates.
 	// +optional
-	Gardener []GardenerResourceData `json:"gardener,omitempty" protobuf:"bytes,1,opt,name=gardener"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Gardener []GardenerResourceData `json:"gardener,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,1,opt,name=gardener"`
 	// State of extensions.
 	// +optional
 	Extensions []ExtensionResourceState `json:"extensions,omitempty" protobuf:"bytes,2,opt,name=extensions"`

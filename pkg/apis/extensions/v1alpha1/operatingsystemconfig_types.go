@@ -54,10 +54,14 @@ type OperatingSystemConfigSpec struct {
 	Purpose OperatingSystemConfigPurpose `json:"purpose"`
 	// systemd units.
 	// +optional
-	Units []Unit `json:"units,omitempty"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Units []Unit `json:"units,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 	// Files.
 	// +optional
-	Files []File `json:"files,omitempty"`
+	// +patchMergeKey=path
+	// +patchStrategy=merge
+	Files []File `json:"files,omitempty" patchStrategy:"merge" patchMergeKey:"path"`
 	// What in-place updates change.
 	// +optional
 	InPlaceUpdates *InPlaceUpdates `json:"inPlaceUpdates,omitempty"`
@@ -194,7 +198,9 @@ type Unit struct {
 	Content *string `json:"content,omitempty"`
 	// Files that add to the unit.
 	// +optional
-	DropIns []DropIn `json:"dropIns,omitempty"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	DropIns []DropIn `json:"dropIns,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 	// Files of this configuration whose change restarts the unit.
 	// +optional
 	FilePaths []string `json:"filePaths,omitempty"`
@@ -315,10 +321,14 @@ type OperatingSystemConfigStatus struct {
 	DefaultStatus `json:",inline"`
 	// Units that the extension adds.
 	// +optional
-	ExtensionUnits []Unit `json:"extensionUnits,omitempty"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	ExtensionUnits []Unit `json:"extensionUnits,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 	// Files that the extension adds.
 	// +optional
-	ExtensionFiles []File `json:"extensionFiles,omitempty"`
+	// +patchMergeKey=path
+	// +patchStrategy=merge
+	ExtensionFiles []File `json:"extensionFiles,omitempty" patchStrategy:"merge" patchMergeKey:"path"`
 	// User data, for purpose provision.
 	// +optional
 	CloudConfig *CloudConfig `json:"cloudConfig,omitempty"`

@@ -63,7 +63,9 @@ type WorkerSpec struct {
 	// +optional
 	SSHPublicKey []byte `json:"sshPublicKey,omitempty"`
 	// Pools of machines.
-	Pools []WorkerPool `json:"pools"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	Pools []WorkerPool `json:"pools" patchStrategy:"merge" patchMergeKey:"name"`
 }
 
 // WorkerPool is a pool of machines of one kind.
@@ -211,7 +213,9 @@ type WorkerStatus struct {
 	DefaultStatus `json:",inline"`
 	// MachineDeployments that were made for the pools.
 	// +optional
-	MachineDeployments []MachineDeployment `json:"machineDeployments,omitempty"`
+	// +patchMergeKey=name
+	// +patchStrategy=merge
+	MachineDeployments []MachineDeployment `json:"machineDeployments,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 	// When machineDeployments last changed.
 	// +optional
 	MachineDeploymentsLastUpdateTime *metav1.Time `json:"machineDeploymentsLastUpdateTime,omitempty"`
