@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
@@ -31,6 +32,9 @@ type execution struct {
 	client  client.Client
 	members *members.Pool
 }
+
+// fieldManager owns in members what the fleet wants there.
+const fieldManager = "trellis-federation"
 
 // errConflict is an object in a member that the fleet must not touch. Waiting may help, hurrying does not.
 var errConflict = errors.New("the object exists in the member and is not managed by this fleet")
@@ -44,7 +48,7 @@ func (e *execution) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if err := e.client.Get(ctx, request.NamespacedName, work); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	name, ok := clusterOf(work.Namespace)
+	name, ok := clusterv1alpha1.ClusterOf(work.Namespace)
 	if !ok {
 		return reconcile.Result{}, nil
 	}
@@ -213,18 +217,18 @@ func bring(ctx context.Context, member *members.Member, mapping *meta.RESTMappin
 
 // mark tells everybody that the object is managed, and by which Work.
 func mark(object *unstructured.Unstructured, work *workv1alpha1.Work) error {
-	setLabel(object, workv1alpha1.ManagedLabel, "true")
-	setLabel(object, workv1alpha1.PermanentIDLabel, string(work.UID))
-	setAnnotation(object, workv1alpha1.NamespaceAnnotation, work.Namespace)
-	setAnnotation(object, workv1alpha1.NameAnnotation, work.Name)
+	bindings.SetLabel(object, workv1alpha1.ManagedLabel, "true")
+	bindings.SetLabel(object, workv1alpha1.PermanentIDLabel, string(work.UID))
+	bindings.SetAnnotation(object, workv1alpha1.NamespaceAnnotation, work.Namespace)
+	bindings.SetAnnotation(object, workv1alpha1.NameAnnotation, work.Name)
 	if resolution := work.Annotations[workv1alpha1.ConflictResolutionAnnotation]; resolution != "" {
-		setAnnotation(object, workv1alpha1.ConflictResolutionAnnotation, resolution)
+		bindings.SetAnnotation(object, workv1alpha1.ConflictResolutionAnnotation, resolution)
 	}
 	hash, err := contentHash(object)
 	if err != nil {
 		return err
 	}
-	setAnnotation(object, workv1alpha1.ContentHashAnnotation, hash)
+	bindings.SetAnnotation(object, workv1alpha1.ContentHashAnnotation, hash)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
@@ -60,7 +61,7 @@ func (m *memberChanges) report(cluster string, object client.Object) {
 	}
 	annotations := object.GetAnnotations()
 	key := types.NamespacedName{Namespace: annotations[workv1alpha1.NamespaceAnnotation], Name: annotations[workv1alpha1.NameAnnotation]}
-	if of, ok := clusterOf(key.Namespace); ok && of == cluster {
+	if of, ok := clusterv1alpha1.ClusterOf(key.Namespace); ok && of == cluster {
 		m.addAfter(settleMember, reconcile.Request{NamespacedName: key})
 	}
 }

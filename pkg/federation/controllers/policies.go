@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/selector"
 )
 
@@ -60,21 +61,21 @@ func (p propagationPolicy) kinds() sets.Set[schema.GroupVersionKind] {
 }
 
 // claim marks a binding as made for this policy.
-func (p propagationPolicy) claim(b binding) {
+func (p propagationPolicy) claim(b bindings.Binding) {
 	if p.namespaced() {
-		setLabel(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, string(p.GetUID()))
-		setAnnotation(b, policyv1alpha1.PropagationPolicyNamespaceAnnotation, p.GetNamespace())
-		setAnnotation(b, policyv1alpha1.PropagationPolicyNameAnnotation, p.GetName())
-		removeMarks(b, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyNameAnnotation)
+		bindings.SetLabel(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, string(p.GetUID()))
+		bindings.SetAnnotation(b, policyv1alpha1.PropagationPolicyNamespaceAnnotation, p.GetNamespace())
+		bindings.SetAnnotation(b, policyv1alpha1.PropagationPolicyNameAnnotation, p.GetName())
+		bindings.RemoveMarks(b, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyNameAnnotation)
 		return
 	}
-	setLabel(b, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, string(p.GetUID()))
-	setAnnotation(b, policyv1alpha1.ClusterPropagationPolicyNameAnnotation, p.GetName())
-	removeMarks(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyNamespaceAnnotation, policyv1alpha1.PropagationPolicyNameAnnotation)
+	bindings.SetLabel(b, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, string(p.GetUID()))
+	bindings.SetAnnotation(b, policyv1alpha1.ClusterPropagationPolicyNameAnnotation, p.GetName())
+	bindings.RemoveMarks(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyNamespaceAnnotation, policyv1alpha1.PropagationPolicyNameAnnotation)
 }
 
 // claims tells whether the binding was made for this policy.
-func (p propagationPolicy) claims(b binding) bool {
+func (p propagationPolicy) claims(b bindings.Binding) bool {
 	a := b.GetAnnotations()
 	if p.namespaced() {
 		return a[policyv1alpha1.PropagationPolicyNamespaceAnnotation] == p.GetNamespace() && a[policyv1alpha1.PropagationPolicyNameAnnotation] == p.GetName()
@@ -85,7 +86,7 @@ func (p propagationPolicy) claims(b binding) bool {
 // choosePolicy finds the policy that an object is propagated by. One that has claimed it already keeps it, unless it
 // matches no more or another one may preempt it. Otherwise namespaced policies come before cluster-wide ones, then
 // the higher priority, the closer selector and the smaller name.
-func choosePolicy(policies []propagationPolicy, object *unstructured.Unstructured, existing binding) *propagationPolicy {
+func choosePolicy(policies []propagationPolicy, object *unstructured.Unstructured, existing bindings.Binding) *propagationPolicy {
 	var current *propagationPolicy
 	var candidates []rankedPolicy
 	for i := range policies {
@@ -152,30 +153,4 @@ func notOffered(spec *policyv1alpha1.PropagationSpec) []string {
 	report(spec.SchedulePriority != nil, "spec.schedulePriority")
 	report(spec.Placement.WorkloadAffinity != nil, "spec.placement.workloadAffinity")
 	return paths
-}
-
-func setLabel(object client.Object, key, value string) {
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	object.SetLabels(labels)
-}
-
-func setAnnotation(object client.Object, key, value string) {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
-}
-
-// removeMarks deletes labels and annotations of these keys.
-func removeMarks(object client.Object, keys ...string) {
-	for _, key := range keys {
-		delete(object.GetLabels(), key)
-		delete(object.GetAnnotations(), key)
-	}
 }

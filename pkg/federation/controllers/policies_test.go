@@ -7,6 +7,7 @@ import (
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
 func webDeployment() *unstructured.Unstructured {
@@ -56,7 +57,7 @@ func TestChoosePolicy(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var existing binding
+			var existing bindings.Binding
 			if tc.holder >= 0 {
 				existing = &workv1alpha2.ResourceBinding{}
 				tc.policies[tc.holder].claim(existing)
@@ -93,7 +94,7 @@ func TestNotOffered(t *testing.T) {
 }
 
 func TestBindingName(t *testing.T) {
-	if got := bindingName("system:Admin", "ClusterRole"); got != "system.admin-clusterrole" {
+	if got := bindings.Name("system:Admin", "ClusterRole"); got != "system.admin-clusterrole" {
 		t.Error(got)
 	}
 }

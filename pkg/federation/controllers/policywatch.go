@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
 // policyWatch sees to it that the objects that a policy concerns are watched, and looked at when the policy changes.
@@ -16,7 +17,7 @@ type policyWatch struct {
 	client    client.Client
 	templates *templateWatches
 	// wake has objects looked at.
-	wake *inlet[templateKey]
+	wake *inlet[bindings.TemplateKey]
 }
 
 // Reconcile handles one policy.
@@ -60,13 +61,13 @@ func (w *policyWatch) get(ctx context.Context, key types.NamespacedName) (propag
 }
 
 func (w *policyWatch) wakeClaimed(ctx context.Context, policy propagationPolicy) error {
-	bindings, err := listBindings(ctx, w.client, client.UnsafeDisableDeepCopy)
+	all, err := bindings.List(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
-	for _, b := range bindings {
+	for _, b := range all {
 		if policy.claims(b) {
-			w.wake.add(templateKeyOfBinding(b))
+			w.wake.add(bindings.TemplateOf(b))
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 )
 
@@ -35,12 +36,12 @@ type propagation struct {
 }
 
 // Reconcile handles one object of the fleet.
-func (p *propagation) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
-	template, err := getTemplate(ctx, p.client, key)
+func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (reconcile.Result, error) {
+	template, err := bindings.GetTemplate(ctx, p.client, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	existing, err := getBinding(ctx, p.client, types.NamespacedName{Namespace: key.Namespace, Name: bindingName(key.Name, key.Kind)})
+	existing, err := bindings.Get(ctx, p.client, types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -65,12 +66,12 @@ func (p *propagation) Reconcile(ctx context.Context, key templateKey) (reconcile
 }
 
 // isFor compares without the version, which may change during the life of an object.
-func isFor(b binding, key templateKey) bool {
-	other := templateKeyOfBinding(b)
+func isFor(b bindings.Binding, key bindings.TemplateKey) bool {
+	other := bindings.TemplateOf(b)
 	return other.GroupKind() == key.GroupKind() && other.NamespacedName == key.NamespacedName
 }
 
-func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing binding) (*propagationPolicy, error) {
+func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) (*propagationPolicy, error) {
 	if template == nil || template.GetDeletionTimestamp() != nil || p.isSkipped(template) {
 		return nil, nil
 	}
@@ -93,7 +94,7 @@ func (p *propagation) isSkipped(template *unstructured.Unstructured) bool {
 }
 
 // withdraw removes a binding; its finalizer keeps it until the members are clean.
-func (p *propagation) withdraw(ctx context.Context, existing binding) error {
+func (p *propagation) withdraw(ctx context.Context, existing bindings.Binding) error {
 	if existing == nil || existing.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -128,7 +129,7 @@ func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstr
 	return reconcile.Result{RequeueAfter: waitForOverride}
 }
 
-func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, existing binding) error {
+func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, existing bindings.Binding) error {
 	if existing == nil {
 		created, err := buildBinding(template, policy, nil)
 		if err != nil {
@@ -165,7 +166,7 @@ func (p *propagation) refuse(template *unstructured.Unstructured, err error) err
 	return reconcile.TerminalError(err)
 }
 
-func unchanged(before, after binding) bool {
+func unchanged(before, after bindings.Binding) bool {
 	a, b := before.BindingSpec().DeepCopy(), after.BindingSpec().DeepCopy()
 	a.Resource.ResourceVersion, b.Resource.ResourceVersion = "", ""
 	return equality.Semantic.DeepEqual(a, b) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
@@ -174,14 +175,14 @@ func unchanged(before, after binding) bool {
 
 // buildBinding gives the binding of an object under a policy. What others decide about (clusters, evictions, who
 // else needs it) is taken over from the existing one.
-func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, existing binding) (binding, error) {
-	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: bindingName(template.GetName(), template.GetKind())}
-	b := newBinding(key)
+func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, existing bindings.Binding) (bindings.Binding, error) {
+	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: bindings.Name(template.GetName(), template.GetKind())}
+	b := bindings.New(key)
 	if existing != nil {
-		b = existing.DeepCopyObject().(binding)
+		b = existing.DeepCopyObject().(bindings.Binding)
 	} else {
-		setLabel(b, permanentIDLabel(key.Namespace), string(uuid.NewUUID()))
-		b.SetFinalizers([]string{bindingFinalizer(key.Namespace)})
+		bindings.SetLabel(b, bindings.PermanentIDLabel(key.Namespace), string(uuid.NewUUID()))
+		b.SetFinalizers([]string{bindings.Finalizer(key.Namespace)})
 		b.SetOwnerReferences([]metav1.OwnerReference{{
 			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID(),
 		}})
@@ -249,9 +250,9 @@ func requirements(w *interpreter.Workload, namespace string) *workv1alpha2.Repli
 
 // onBinding makes sure that a binding whose object or policy went away unseen is removed, and that one that somebody
 // deleted comes back.
-func onBinding[B binding]() handler.TypedEventHandler[B, templateKey] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []templateKey {
-		return []templateKey{templateKeyOfBinding(b)}
+func onBinding[B bindings.Binding]() handler.TypedEventHandler[B, bindings.TemplateKey] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []bindings.TemplateKey {
+		return []bindings.TemplateKey{bindings.TemplateOf(b)}
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
@@ -38,7 +39,7 @@ type scheduling struct {
 
 // Reconcile handles one binding.
 func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	b, err := getBinding(ctx, s.client, request.NamespacedName)
+	b, err := bindings.Get(ctx, s.client, request.NamespacedName)
 	if err != nil || b == nil || b.GetDeletionTimestamp() != nil || schedulingSuspended(b) {
 		return reconcile.Result{}, err
 	}
@@ -62,7 +63,7 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-func schedulingSuspended(b binding) bool {
+func schedulingSuspended(b bindings.Binding) bool {
 	suspension := b.BindingSpec().Suspension
 	return suspension != nil && suspension.Scheduling != nil && *suspension.Scheduling
 }
@@ -110,7 +111,7 @@ func (s *snapshots) of(clusters []clusterv1alpha1.Cluster) core.Snapshot {
 // needsDecision: always for what is not divided by room, since there the decision follows from policy and clusters
 // alone. Replicas that were divided by room stay where they are until the policy or their number changes, somebody
 // asks for it, or a cluster goes away.
-func needsDecision(b binding, clusters core.Snapshot) bool {
+func needsDecision(b bindings.Binding, clusters core.Snapshot) bool {
 	spec, status := b.BindingSpec(), b.BindingStatus()
 	translated, err := karmada.Binding(spec, status)
 	if err != nil || !translated.Workload || translated.Fresh {
@@ -123,7 +124,7 @@ func needsDecision(b binding, clusters core.Snapshot) bool {
 	return placementChanged(b) || sumOf(spec.Clusters) != spec.Replicas || losesCluster(spec, clusters)
 }
 
-func placementChanged(b binding) bool {
+func placementChanged(b bindings.Binding) bool {
 	var applied policyv1alpha1.Placement
 	text, found := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
 	if !found || json.Unmarshal([]byte(text), &applied) != nil {
@@ -158,7 +159,7 @@ type outcome struct {
 	message  string
 }
 
-func decide(b binding, clusters core.Snapshot) outcome {
+func decide(b bindings.Binding, clusters core.Snapshot) outcome {
 	spec := b.BindingSpec()
 	translated, err := karmada.Binding(spec, b.BindingStatus())
 	if err != nil {
@@ -192,14 +193,14 @@ func shorten(message string) string {
 }
 
 // writeSpec writes clusters and the placement they were chosen for, if they changed.
-func (s *scheduling) writeSpec(ctx context.Context, b binding, decision outcome) error {
-	before := b.DeepCopyObject().(binding)
+func (s *scheduling) writeSpec(ctx context.Context, b bindings.Binding, decision outcome) error {
+	before := b.DeepCopyObject().(bindings.Binding)
 	placement, err := json.Marshal(b.BindingSpec().Placement)
 	if err != nil {
 		return fmt.Errorf("encoding placement: %w", err)
 	}
 	if placementChanged(b) {
-		setAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(placement))
+		bindings.SetAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(placement))
 	}
 	b.BindingSpec().Clusters = decision.clusters
 	if equality.Semantic.DeepEqual(before.BindingSpec().Clusters, decision.clusters) && reflect.DeepEqual(before.GetAnnotations(), b.GetAnnotations()) {
@@ -213,8 +214,8 @@ func (s *scheduling) writeSpec(ctx context.Context, b binding, decision outcome)
 }
 
 // writeStatus explains the decision, if anything about it is new.
-func (s *scheduling) writeStatus(ctx context.Context, b binding, decision outcome) error {
-	before := b.DeepCopyObject().(binding)
+func (s *scheduling) writeStatus(ctx context.Context, b bindings.Binding, decision outcome) error {
+	before := b.DeepCopyObject().(bindings.Binding)
 	status := b.BindingStatus()
 	now := metav1.NewTime(s.now())
 	fresh := karmada.Fresh(b.BindingSpec(), status)
@@ -227,7 +228,7 @@ func (s *scheduling) writeStatus(ctx context.Context, b binding, decision outcom
 	}
 	status.SchedulerObservedAffinityName = decision.term
 	status.SchedulerObservedGeneration = b.GetGeneration()
-	if err := patchBindingStatus(ctx, s.client, before, b); err != nil {
+	if err := bindings.PatchStatus(ctx, s.client, before, b); err != nil {
 		return err
 	}
 	if changed && decision.reason != workv1alpha2.ReasonSuccess {
@@ -237,7 +238,7 @@ func (s *scheduling) writeStatus(ctx context.Context, b binding, decision outcom
 }
 
 // warn tells those who look at the binding or at the object itself.
-func (s *scheduling) warn(b binding, decision outcome) {
+func (s *scheduling) warn(b bindings.Binding, decision outcome) {
 	resource := b.BindingSpec().Resource
 	object := &corev1.ObjectReference{
 		APIVersion: resource.APIVersion, Kind: resource.Kind, Namespace: resource.Namespace, Name: resource.Name, UID: resource.UID,
@@ -250,21 +251,10 @@ func (s *scheduling) warn(b binding, decision outcome) {
 }
 
 // observe notes that the binding was looked at and nothing had to be decided.
-func (s *scheduling) observe(ctx context.Context, b binding) error {
-	before := b.DeepCopyObject().(binding)
+func (s *scheduling) observe(ctx context.Context, b bindings.Binding) error {
+	before := b.DeepCopyObject().(bindings.Binding)
 	b.BindingStatus().SchedulerObservedGeneration = b.GetGeneration()
-	return patchBindingStatus(ctx, s.client, before, b)
-}
-
-func patchBindingStatus(ctx context.Context, c client.Client, before, after binding) error {
-	if equality.Semantic.DeepEqual(before.BindingStatus(), after.BindingStatus()) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("writing the status of binding %s: %w", client.ObjectKeyFromObject(after), err)
-	}
-	return nil
+	return bindings.PatchStatus(ctx, s.client, before, b)
 }
 
 func conditionStatus(isTrue bool) metav1.ConditionStatus {

@@ -11,6 +11,7 @@ import (
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
@@ -40,7 +41,7 @@ func placedBinding(t *testing.T) *workv1alpha2.ResourceBinding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	setAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(text))
+	bindings.SetAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(text))
 	now := metav1.Now()
 	b.Status.LastScheduledTime = &now
 	return b

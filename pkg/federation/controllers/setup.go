@@ -30,6 +30,7 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 )
 
@@ -152,11 +153,11 @@ func typedOptions[R comparable](options Options, reconciler reconcile.TypedRecon
 
 func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller) error {
 	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), skipped: skipped}
-	c, err := controller.NewTyped("propagation", mgr, typedOptions[templateKey](options, p))
+	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
 		return err
 	}
-	wake := &inlet[templateKey]{}
+	wake := &inlet[bindings.TemplateKey]{}
 	w := &policyWatch{client: mgr.GetClient(), templates: newTemplateWatches(mgr.GetCache(), c, worksController), wake: wake}
 	policies, err := controller.New("policies", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
@@ -207,7 +208,7 @@ const collectStatus = 50 * time.Millisecond
 // time.
 func toBindingOfWork() handler.TypedEventHandler[*workv1alpha1.Work, reconcile.Request] {
 	wake := func(work *workv1alpha1.Work, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if key, ok := bindingOf(work); ok {
+		if key, ok := bindings.OfWork(work); ok {
 			queue.AddAfter(reconcile.Request{NamespacedName: key}, collectStatus)
 		}
 	}
@@ -269,12 +270,12 @@ func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] 
 // toAllBindings wakes the bindings that a change may concern: those of its namespace, or all if it has none.
 func toAllBindings[T client.Object](reader client.Reader) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
-		bindings, err := listBindings(ctx, reader, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy)
+		all, err := bindings.List(ctx, reader, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil
 		}
-		requests := make([]reconcile.Request, len(bindings))
-		for i, b := range bindings {
+		requests := make([]reconcile.Request, len(all))
+		for i, b := range all {
 			requests[i] = requestFor(b)
 		}
 		return requests
@@ -320,4 +321,8 @@ func deletionStarted() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
 			return e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 		},
 	}
+}
+
+func requestFor(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }

@@ -15,16 +15,17 @@ import (
 
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 )
 
 // reportStatus writes what became of the object in the members into the binding, and adds it up in the object.
-func (w *works) reportStatus(ctx context.Context, b binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error) error {
-	before := b.DeepCopyObject().(binding)
+func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error) error {
+	before := b.DeepCopyObject().(bindings.Binding)
 	status := b.BindingStatus()
 	status.AggregatedStatus = aggregatedStatus(b, existing, failures)
 	setFullyApplied(b)
-	if err := patchBindingStatus(ctx, w.client, before, b); err != nil {
+	if err := bindings.PatchStatus(ctx, w.client, before, b); err != nil {
 		return err
 	}
 	for _, item := range status.AggregatedStatus {
@@ -35,14 +36,14 @@ func (w *works) reportStatus(ctx context.Context, b binding, template *unstructu
 	return w.updateTemplate(ctx, template, status.AggregatedStatus, len(b.BindingSpec().Clusters))
 }
 
-func hasMessage(b binding, item workv1alpha2.AggregatedStatusItem) bool {
+func hasMessage(b bindings.Binding, item workv1alpha2.AggregatedStatusItem) bool {
 	return slices.ContainsFunc(b.BindingStatus().AggregatedStatus, func(old workv1alpha2.AggregatedStatusItem) bool {
 		return old.ClusterName == item.ClusterName && old.AppliedMessage == item.AppliedMessage
 	})
 }
 
 // aggregatedStatus has one item per target cluster that something is known of, in the order of their names.
-func aggregatedStatus(b binding, existing map[string]*workv1alpha1.Work, failures map[string]error) []workv1alpha2.AggregatedStatusItem {
+func aggregatedStatus(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) []workv1alpha2.AggregatedStatusItem {
 	var items []workv1alpha2.AggregatedStatusItem
 	for _, target := range b.BindingSpec().Clusters {
 		work, failure := existing[target.Name], failures[target.Name]
@@ -80,7 +81,7 @@ func statusItem(cluster string, work *workv1alpha1.Work) workv1alpha2.Aggregated
 }
 
 // setFullyApplied: every target cluster has the object.
-func setFullyApplied(b binding) {
+func setFullyApplied(b bindings.Binding) {
 	condition := metav1.Condition{
 		Type: workv1alpha2.ConditionFullyApplied, Status: metav1.ConditionTrue,
 		Reason: workv1alpha2.ReasonFullyAppliedSuccess, Message: "All target clusters have the object",
@@ -95,7 +96,7 @@ func setFullyApplied(b binding) {
 	meta.SetStatusCondition(&b.BindingStatus().Conditions, condition)
 }
 
-func notApplied(b binding) []string {
+func notApplied(b bindings.Binding) []string {
 	items := map[string]workv1alpha2.AggregatedStatusItem{}
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		items[item.ClusterName] = item
@@ -114,8 +115,8 @@ func notApplied(b binding) []string {
 }
 
 // clearStatus shows in an object that stays, but runs in no member any more, that it does.
-func (w *works) clearStatus(ctx context.Context, b binding) error {
-	template, err := getTemplate(ctx, w.client, templateKeyOfBinding(b))
+func (w *works) clearStatus(ctx context.Context, b bindings.Binding) error {
+	template, err := bindings.GetTemplate(ctx, w.client, bindings.TemplateOf(b))
 	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
 		return err
 	}

@@ -15,19 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
 // templateWatches watches the kinds that policies select, from the moment on that the first one does.
 type templateWatches struct {
 	cache       cache.Cache
-	propagation controller.TypedController[templateKey]
+	propagation controller.TypedController[bindings.TemplateKey]
 	works       controller.Controller
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool
 }
 
-func newTemplateWatches(cache cache.Cache, propagation controller.TypedController[templateKey], works controller.Controller) *templateWatches {
+func newTemplateWatches(cache cache.Cache, propagation controller.TypedController[bindings.TemplateKey], works controller.Controller) *templateWatches {
 	return &templateWatches{cache: cache, propagation: propagation, works: works, watched: map[schema.GroupVersionKind]bool{}}
 }
 
@@ -38,8 +40,8 @@ func (w *templateWatches) ensure(gvk schema.GroupVersionKind) error {
 	if w.watched[gvk] {
 		return nil
 	}
-	toPropagation := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object *unstructured.Unstructured) []templateKey {
-		return []templateKey{templateKeyOf(object, gvk)}
+	toPropagation := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object *unstructured.Unstructured) []bindings.TemplateKey {
+		return []bindings.TemplateKey{bindings.TemplateKeyOf(object, gvk)}
 	})
 	if err := w.propagation.Watch(source.TypedKind(w.cache, kindObject(gvk), toPropagation)); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
@@ -56,7 +58,7 @@ func toBinding(gvk schema.GroupVersionKind) handler.TypedEventHandler[*unstructu
 	return handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			request := requestFor(e.ObjectNew)
-			request.Name = bindingName(request.Name, gvk.Kind)
+			request.Name = bindings.Name(request.Name, gvk.Kind)
 			queue.Add(request)
 		},
 	}
@@ -69,7 +71,7 @@ func kindObject(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 }
 
 // list gives the objects of a kind, of one namespace or, if that is empty, of all. A kind that isn't there has none.
-func (w *templateWatches) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]templateKey, error) {
+func (w *templateWatches) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]bindings.TemplateKey, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := w.cache.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)
@@ -79,9 +81,9 @@ func (w *templateWatches) list(ctx context.Context, gvk schema.GroupVersionKind,
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", gvk, err)
 	}
-	keys := make([]templateKey, len(list.Items))
+	keys := make([]bindings.TemplateKey, len(list.Items))
 	for i := range list.Items {
-		keys[i] = templateKeyOf(&list.Items[i], gvk)
+		keys[i] = bindings.TemplateKeyOf(&list.Items[i], gvk)
 	}
 	return keys, nil
 }

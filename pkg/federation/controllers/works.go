@@ -27,6 +27,7 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
@@ -44,7 +45,7 @@ type works struct {
 
 // Reconcile handles one binding.
 func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	b, err := getBinding(ctx, w.client, request.NamespacedName)
+	b, err := bindings.Get(ctx, w.client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -58,7 +59,7 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if b.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, w.tearDown(ctx, b, existing)
 	}
-	template, err := getTemplate(ctx, w.client, templateKeyOfBinding(b))
+	template, err := bindings.GetTemplate(ctx, w.client, bindings.TemplateOf(b))
 	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, err
 	}
@@ -74,7 +75,7 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 
 // tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for the first news from
 // the members: both save writes that would say nothing.
-func (w *works) tooEarlyToReport(b binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
+func (w *works) tooEarlyToReport(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
 	status := b.BindingStatus()
 	switch {
 	case status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !schedulingSuspended(b):
@@ -93,7 +94,7 @@ func (w *works) worksOf(ctx context.Context, key types.NamespacedName) (map[stri
 	}
 	result := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
-		if cluster, ok := clusterOf(list.Items[i].Namespace); ok {
+		if cluster, ok := clusterv1alpha1.ClusterOf(list.Items[i].Namespace); ok {
 			result[cluster] = &list.Items[i]
 		}
 	}
@@ -108,7 +109,7 @@ func indexWork(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	key, ok := bindingOf(work)
+	key, ok := bindings.OfWork(work)
 	if !ok {
 		return nil
 	}
@@ -116,11 +117,11 @@ func indexWork(object client.Object) []string {
 }
 
 // tearDown removes the Works, and lets the binding go when none is left.
-func (w *works) tearDown(ctx context.Context, b binding, existing map[string]*workv1alpha1.Work) error {
+func (w *works) tearDown(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work) error {
 	if err := w.removeAll(ctx, existing); err != nil {
 		return err
 	}
-	held := bindingFinalizer(b.GetNamespace())
+	held := bindings.Finalizer(b.GetNamespace())
 	if len(existing) > 0 || !slices.Contains(b.GetFinalizers(), held) {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {
 
 // ensureAll writes the Works of all target clusters and removes the others. A cluster for which no Work can be made
 // keeps the one it has; the failure is returned by cluster.
-func (w *works) ensureAll(ctx context.Context, b binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string]error, error) {
+func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string]error, error) {
 	policies, err := w.overridePolicies(ctx, b.GetNamespace())
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (w *works) ensureAll(ctx context.Context, b binding, template *unstructured
 	return failures, nil
 }
 
-func coreTargets(b binding) []core.Target {
+func coreTargets(b bindings.Binding) []core.Target {
 	var targets []core.Target
 	for _, c := range b.BindingSpec().Clusters {
 		targets = append(targets, core.Target{Cluster: c.Name, Replicas: c.Replicas})
@@ -268,7 +269,7 @@ func sameManifest(a, b workv1alpha1.Manifest) bool {
 }
 
 // buildWork gives the Work of one cluster: the template with the cluster's share of replicas, changed by overrides.
-func buildWork(b binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies []overrides.Policy, completions map[string]int64) (*workv1alpha1.Work, error) {
+func buildWork(b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies []overrides.Policy, completions map[string]int64) (*workv1alpha1.Work, error) {
 	object := interpreter.Prune(template)
 	var err error
 	if karmada.IsWorkload(b.BindingSpec()) {
@@ -285,8 +286,8 @@ func buildWork(b binding, template *unstructured.Unstructured, target workv1alph
 	if err != nil {
 		return nil, err
 	}
-	setAnnotation(object, workv1alpha1.TemplateGenerationAnnotation, strconv.FormatInt(template.GetGeneration(), 10))
-	setAnnotation(object, workv1alpha1.TemplateUIDAnnotation, string(template.GetUID()))
+	bindings.SetAnnotation(object, workv1alpha1.TemplateGenerationAnnotation, strconv.FormatInt(template.GetGeneration(), 10))
+	bindings.SetAnnotation(object, workv1alpha1.TemplateUIDAnnotation, string(template.GetUID()))
 	raw, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -298,12 +299,12 @@ func buildWork(b binding, template *unstructured.Unstructured, target workv1alph
 	return work, recordOverrides(work, record)
 }
 
-func workFor(b binding, template *unstructured.Unstructured, cluster string) *workv1alpha1.Work {
+func workFor(b bindings.Binding, template *unstructured.Unstructured, cluster string) *workv1alpha1.Work {
 	work := &workv1alpha1.Work{}
 	work.Namespace = clusterv1alpha1.ExecutionNamespace(cluster)
 	work.Name = workName(template)
 	work.Finalizers = []string{workv1alpha1.Finalizer}
-	label := permanentIDLabel(b.GetNamespace())
+	label := bindings.PermanentIDLabel(b.GetNamespace())
 	work.Labels = map[string]string{label: b.GetLabels()[label]}
 	work.Annotations = map[string]string{workv1alpha1.ConflictResolutionAnnotation: workv1alpha1.ConflictAbort}
 	if b.BindingSpec().ConflictResolution == policyv1alpha1.ConflictOverwrite {
@@ -355,7 +356,7 @@ func recordOverrides(work *workv1alpha1.Work, record overrides.Record) error {
 }
 
 // overrideFailed reports a policy that could not be applied.
-func (w *works) overrideFailed(b binding, template *unstructured.Unstructured, cluster string, failure error) {
+func (w *works) overrideFailed(b bindings.Binding, template *unstructured.Unstructured, cluster string, failure error) {
 	for _, regarding := range []runtime.Object{b, template} {
 		w.events.Eventf(regarding, nil, corev1.EventTypeWarning, "ApplyOverridePolicyFailed", "Override", "cluster %s: %v", cluster, failure)
 	}

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -240,3 +242,8 @@ type AllocatableModeling struct {
 
 // ExecutionNamespace is the namespace of the Works for a cluster.
 func ExecutionNamespace(cluster string) string { return ExecutionNamespacePrefix + cluster }
+
+// ClusterOf tells the cluster that the Works of a namespace are for; false for namespaces that hold none.
+func ClusterOf(namespace string) (string, bool) {
+	return strings.CutPrefix(namespace, ExecutionNamespacePrefix)
+}
