@@ -29,8 +29,9 @@ import (
 
 // execution applies Works to members, keeps the objects there as the Works want them, and collects their status.
 type execution struct {
-	client  client.Client
-	members *members.Pool
+	client      client.Client
+	members     *members.Pool
+	interpreter *interpreter.Interpreter
 }
 
 // fieldManager owns in members what the fleet wants there.
@@ -115,7 +116,7 @@ func (e *execution) applyAll(ctx context.Context, member *members.Member, work *
 	var statuses []workv1alpha1.ManifestStatus
 	var failures []error
 	for i := range work.Spec.Workload.Manifests {
-		status, err := applyManifest(ctx, member, work, i)
+		status, err := e.applyManifest(ctx, member, work, i)
 		if status != nil {
 			statuses = append(statuses, *status)
 		}
@@ -126,7 +127,7 @@ func (e *execution) applyAll(ctx context.Context, member *members.Member, work *
 	return statuses, failures
 }
 
-func applyManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work, index int) (*workv1alpha1.ManifestStatus, error) {
+func (e *execution) applyManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work, index int) (*workv1alpha1.ManifestStatus, error) {
 	wanted, err := decodeManifest(work, index)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func applyManifest(ctx context.Context, member *members.Member, work *workv1alph
 	}
 	failure := refuses(work, observed)
 	if failure == nil {
-		observed, failure = bring(ctx, member, mapping, work, wanted, observed)
+		observed, failure = e.bring(ctx, member, mapping, work, wanted, observed)
 	}
 	if failure != nil {
 		failure = describe(wanted, failure)
@@ -149,7 +150,7 @@ func applyManifest(ctx context.Context, member *members.Member, work *workv1alph
 	if observed == nil || errors.Is(failure, errConflict) {
 		return nil, failure
 	}
-	status, err := manifestStatus(index, mapping, observed)
+	status, err := e.manifestStatus(ctx, index, mapping, observed)
 	return status, errors.Join(failure, err)
 }
 
@@ -191,9 +192,12 @@ func belongsTo(observed *unstructured.Unstructured, work *workv1alpha1.Work) boo
 }
 
 // bring makes the member's object what is wanted, unless it is already. It gives what the member has afterwards.
-func bring(ctx context.Context, member *members.Member, mapping *meta.RESTMapping, work *workv1alpha1.Work, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (e *execution) bring(ctx context.Context, member *members.Member, mapping *meta.RESTMapping, work *workv1alpha1.Work, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if observed != nil {
-		interpreter.Retain(wanted)
+		var err error
+		if wanted, err = e.interpreter.Retain(ctx, wanted, observed); err != nil {
+			return observed, err
+		}
 	}
 	if err := mark(wanted, work); err != nil {
 		return observed, err
@@ -258,20 +262,21 @@ func ensureNamespace(ctx context.Context, member *members.Member, name string) e
 	return nil
 }
 
-func manifestStatus(index int, mapping *meta.RESTMapping, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, error) {
+func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta.RESTMapping, observed *unstructured.Unstructured) (*workv1alpha1.ManifestStatus, error) {
 	gvk := observed.GroupVersionKind()
 	result := &workv1alpha1.ManifestStatus{
 		Identifier: workv1alpha1.ResourceIdentifier{
 			Ordinal: index, Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: mapping.Resource.Resource,
 			Namespace: observed.GetNamespace(), Name: observed.GetName(),
 		},
-		Health: workv1alpha1.ResourceHealth(interpreter.Interpret(observed)),
 	}
+	health, healthErr := e.interpreter.Health(ctx, observed)
+	result.Health = workv1alpha1.ResourceHealth(health)
 	// Objects that are applied without a template's generation have none to report.
 	generation, _ := strconv.ParseInt(observed.GetAnnotations()[workv1alpha1.TemplateGenerationAnnotation], 10, 64)
-	reflected := interpreter.Reflect(observed, generation)
-	if reflected == nil {
-		return result, nil
+	reflected, err := e.interpreter.Reflect(ctx, observed, generation)
+	if err = errors.Join(healthErr, err); err != nil || reflected == nil {
+		return result, err
 	}
 	raw, err := json.Marshal(reflected)
 	if err != nil {

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -29,8 +30,9 @@ import (
 
 // propagation keeps one binding for every object that a policy selects.
 type propagation struct {
-	client client.Client
-	events events.EventRecorder
+	client      client.Client
+	events      events.EventRecorder
+	interpreter *interpreter.Interpreter
 	// skipped namespaces are never propagated from.
 	skipped *regexp.Regexp
 }
@@ -130,11 +132,12 @@ func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstr
 }
 
 func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, existing bindings.Binding) error {
+	wants, err := p.wants(ctx, template)
+	if err != nil {
+		return p.refuse(template, err)
+	}
 	if existing == nil {
-		created, err := buildBinding(template, policy, nil)
-		if err != nil {
-			return p.refuse(template, err)
-		}
+		created := buildBinding(template, policy, wants, nil)
 		if err := p.client.Create(ctx, created); err != nil {
 			return fmt.Errorf("creating binding %s: %w", client.ObjectKeyFromObject(created), err)
 		}
@@ -147,10 +150,7 @@ func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstruc
 	if existing.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	updated, err := buildBinding(template, policy, existing)
-	if err != nil {
-		return p.refuse(template, err)
-	}
+	updated := buildBinding(template, policy, wants, existing)
 	if unchanged(existing, updated) {
 		return nil
 	}
@@ -160,9 +160,12 @@ func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstruc
 	return nil
 }
 
-// refuse reports an object that cannot be understood. Trying again doesn't help until it changes.
+// refuse reports an object that cannot be understood. Trying again doesn't help until it changes, or what explains its kind.
 func (p *propagation) refuse(template *unstructured.Unstructured, err error) error {
 	p.events.Eventf(template, nil, corev1.EventTypeWarning, "NotPropagated", "Propagate", "%v", err)
+	if errors.Is(err, interpreter.ErrTemporary) {
+		return err
+	}
 	return reconcile.TerminalError(err)
 }
 
@@ -175,7 +178,7 @@ func unchanged(before, after bindings.Binding) bool {
 
 // buildBinding gives the binding of an object under a policy. What others decide about (clusters, evictions, who
 // else needs it) is taken over from the existing one.
-func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, existing bindings.Binding) (bindings.Binding, error) {
+func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, wants *wants, existing bindings.Binding) bindings.Binding {
 	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: bindings.Name(template.GetName(), template.GetKind())}
 	b := bindings.New(key)
 	if existing != nil {
@@ -188,10 +191,12 @@ func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy
 		}})
 	}
 	policy.claim(b)
-	return b, fillSpec(b.BindingSpec(), template, policy.spec)
+	fillSpec(b.BindingSpec(), template, policy.spec)
+	wants.fill(b.BindingSpec())
+	return b
 }
 
-func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured, policy *policyv1alpha1.PropagationSpec) error {
+func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured, policy *policyv1alpha1.PropagationSpec) {
 	spec.Resource = workv1alpha2.ObjectReference{
 		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
 		Name: template.GetName(), UID: template.GetUID(), ResourceVersion: template.GetResourceVersion(),
@@ -203,7 +208,6 @@ func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Uns
 	spec.ConflictResolution = policy.ConflictResolution
 	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
 	fillSuspension(spec, policy.Suspension)
-	return fillReplicas(spec, template)
 }
 
 func fillSuspension(spec *workv1alpha2.ResourceBindingSpec, wanted *policyv1alpha1.Suspension) {
@@ -219,33 +223,27 @@ func fillSuspension(spec *workv1alpha2.ResourceBindingSpec, wanted *policyv1alph
 	}
 }
 
-func fillReplicas(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) error {
-	workload, err := interpreter.WorkloadOf(template)
-	if err != nil {
-		return err
-	}
-	spec.Replicas, spec.ReplicaRequirements = 0, nil
-	if workload == nil {
-		return nil
-	}
-	spec.Replicas = workload.Replicas
-	spec.ReplicaRequirements = requirements(workload, template.GetNamespace())
-	return nil
+// wants is what an object asks of clusters: replicas of one kind, or components.
+type wants struct {
+	workload   *interpreter.Workload
+	components []workv1alpha2.Component
 }
 
-func requirements(w *interpreter.Workload, namespace string) *workv1alpha2.ReplicaRequirements {
-	result := &workv1alpha2.ReplicaRequirements{Namespace: namespace, PriorityClassName: w.Pod.PriorityClassName}
-	if len(w.Request) > 0 {
-		result.ResourceRequest = w.Request
+// wants asks the interpreter. An object with components is not asked for its replicas.
+func (p *propagation) wants(ctx context.Context, template *unstructured.Unstructured) (*wants, error) {
+	components, err := p.interpreter.Components(ctx, template)
+	if err != nil || len(components) > 0 {
+		return &wants{components: components}, err
 	}
-	claim := workv1alpha2.NodeClaim{NodeSelector: w.Pod.NodeSelector, Tolerations: w.Pod.Tolerations}
-	if w.Pod.Affinity != nil && w.Pod.Affinity.NodeAffinity != nil {
-		claim.HardNodeAffinity = w.Pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	workload, err := p.interpreter.Workload(ctx, template)
+	return &wants{workload: workload}, err
+}
+
+func (w *wants) fill(spec *workv1alpha2.ResourceBindingSpec) {
+	spec.Replicas, spec.ReplicaRequirements, spec.Components = 0, nil, w.components
+	if w.workload != nil {
+		spec.Replicas, spec.ReplicaRequirements = w.workload.Replicas, w.workload.Requirements
 	}
-	if !equality.Semantic.DeepEqual(claim, workv1alpha2.NodeClaim{}) {
-		result.NodeClaim = &claim
-	}
-	return result
 }
 
 // onBinding makes sure that a binding whose object or policy went away unseen is removed, and that one that somebody

@@ -27,10 +27,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 )
 
@@ -57,6 +59,8 @@ type Options struct {
 	HealthAddress  string
 	// Clusters says how members are watched over.
 	Clusters ClusterOptions
+	// Interpreter knows the kinds of objects; by default one that the fleet's customizations and webhooks teach.
+	Interpreter *interpreter.Interpreter
 }
 
 // DefaultOptions are what production uses.
@@ -71,6 +75,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		configv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -108,6 +113,9 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	skipped, err := regexp.Compile("^(?:" + options.SkippedNamespaces + ")$")
 	if err != nil {
 		return fmt.Errorf("namespaces to skip: %w", err)
+	}
+	if options.Interpreter == nil {
+		options.Interpreter = interpreter.New()
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workBindingIndex, indexWork); err != nil {
 		return err
@@ -152,7 +160,7 @@ func typedOptions[R comparable](options Options, reconciler reconcile.TypedRecon
 }
 
 func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller) error {
-	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), skipped: skipped}
+	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped}
 	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
 		return err
@@ -186,7 +194,7 @@ func addScheduling(mgr manager.Manager, options Options) error {
 }
 
 func addWorks(mgr manager.Manager, options Options) (controller.Controller, error) {
-	w := &works{client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), now: time.Now}
+	w := &works{client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now}
 	c, err := controller.New("works", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
 		return nil, err
@@ -233,7 +241,7 @@ func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
 }
 
 func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges) error {
-	e := &execution{client: mgr.GetClient(), members: pool}
+	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter}
 	c, err := controller.New("execution", mgr, typedOptions[reconcile.Request](options, e))
 	if err != nil {
 		return err

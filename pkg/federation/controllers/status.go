@@ -2,11 +2,11 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +16,6 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
-	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 )
 
 // reportStatus writes what became of the object in the members into the binding, and adds it up in the object.
@@ -125,11 +124,11 @@ func (w *works) clearStatus(ctx context.Context, b bindings.Binding) error {
 
 // updateTemplate adds the members' statuses up in the object's own, if something is known of its kind.
 func (w *works) updateTemplate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem, wanted int) error {
-	decoded, err := decodeItems(items)
+	status, known, err := w.interpreter.Aggregate(ctx, template, items, wanted)
 	if err != nil {
+		w.events.Eventf(template, nil, corev1.EventTypeWarning, "AggregateStatusFailed", "Aggregate", "%v", err)
 		return err
 	}
-	status, known := interpreter.Aggregate(template, decoded, wanted)
 	if !known || equality.Semantic.DeepEqual(status, template.Object["status"]) {
 		return nil
 	}
@@ -139,19 +138,4 @@ func (w *works) updateTemplate(ctx context.Context, template *unstructured.Unstr
 		return fmt.Errorf("writing the status of %s %s: %w", template.GetKind(), client.ObjectKeyFromObject(template), err)
 	}
 	return nil
-}
-
-func decodeItems(items []workv1alpha2.AggregatedStatusItem) ([]interpreter.Item, error) {
-	var result []interpreter.Item
-	for _, item := range items {
-		if item.Status == nil {
-			continue
-		}
-		decoded := interpreter.Item{Cluster: item.ClusterName}
-		if err := json.Unmarshal(item.Status.Raw, &decoded.Status); err != nil {
-			return nil, fmt.Errorf("status from cluster %s: %w", item.ClusterName, err)
-		}
-		result = append(result, decoded)
-	}
-	return result, nil
 }

@@ -38,9 +38,10 @@ import (
 // works keeps one Work per binding and cluster, and brings the status of the Works back into the binding and its
 // object.
 type works struct {
-	client client.Client
-	events events.EventRecorder
-	now    func() time.Time
+	client      client.Client
+	events      events.EventRecorder
+	interpreter *interpreter.Interpreter
+	now         func() time.Time
 }
 
 // Reconcile handles one binding.
@@ -169,7 +170,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 		if cluster == nil {
 			continue
 		}
-		wanted, err := buildWork(b, template, target, cluster, policies, completions)
+		wanted, err := w.buildWork(ctx, b, template, target, cluster, policies, completions)
 		if err != nil {
 			failures[target.Name] = err
 			continue
@@ -269,11 +270,13 @@ func sameManifest(a, b workv1alpha1.Manifest) bool {
 }
 
 // buildWork gives the Work of one cluster: the template with the cluster's share of replicas, changed by overrides.
-func buildWork(b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies []overrides.Policy, completions map[string]int64) (*workv1alpha1.Work, error) {
-	object := interpreter.Prune(template)
-	var err error
-	if karmada.IsWorkload(b.BindingSpec()) {
-		if object, err = interpreter.Revise(object, target.Replicas); err != nil {
+func (w *works) buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies []overrides.Policy, completions map[string]int64) (*workv1alpha1.Work, error) {
+	object, err := w.interpreter.Prune(ctx, template)
+	if err != nil {
+		return nil, err
+	}
+	if karmada.IsWorkload(b.BindingSpec()) && len(b.BindingSpec().Components) == 0 {
+		if object, err = w.interpreter.Revise(ctx, object, target.Replicas); err != nil {
 			return nil, err
 		}
 	}

@@ -1,11 +1,15 @@
-// Package interpreter knows what the objects of a fleet mean: how many replicas they want, how their status is
-// collected from the members and added up, when they are healthy, and what must not be sent to a member. It knows the
-// workloads and services of Kubernetes itself; other kinds are treated alike. All functions are pure.
 package interpreter
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
 // Health of an object in a member.
@@ -18,161 +22,162 @@ const (
 	Unknown   Health = "Unknown"
 )
 
-// kind is what is known of one kind of object.
-type kind struct {
-	// replicas is the field with the number of replicas; none if the object has no such number.
-	replicas []string
-	// pods is the field with the pod template, or that of the pod itself.
-	pods []string
-	// sums are the fields of the status that are added up over the members.
-	sums []string
-	// healthy judges an object whose status is up to date.
-	healthy func(spec, status fields) bool
-	// aggregate adds what sums alone don't say.
-	aggregate func(template *unstructured.Unstructured, items []Item, status map[string]any)
-	// prune removes what belongs to the API server that the object comes from.
-	prune func(object *unstructured.Unstructured)
+// ErrTemporary is wrapped by errors that may pass without a change of the object or of the rules: a webhook that does not
+// answer, for example.
+var ErrTemporary = errors.New("trying again may help")
+
+// Workload is what the scheduler wants to know of an object with replicas.
+type Workload struct {
+	Replicas int32
+	// Requirements are those of one replica; nil if nothing is known about them.
+	Requirements *workv1alpha2.ReplicaRequirements
 }
 
-var kinds = map[schema.GroupKind]kind{
-	{Group: "apps", Kind: "Deployment"}: {
-		replicas: []string{"spec", "replicas"},
-		pods:     []string{"spec", "template"},
-		sums:     []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"},
-		healthy: func(spec, status fields) bool {
-			wanted := spec.numberOr("replicas", 1)
-			return status.number("updatedReplicas") == wanted && status.number("availableReplicas") == wanted
-		},
-	},
-	{Group: "apps", Kind: "StatefulSet"}: {
-		replicas: []string{"spec", "replicas"},
-		pods:     []string{"spec", "template"},
-		sums:     []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "currentReplicas"},
-		healthy: func(spec, status fields) bool {
-			wanted := spec.numberOr("replicas", 1)
-			return status.number("updatedReplicas") == wanted && status.number("availableReplicas") == wanted
-		},
-	},
-	{Group: "apps", Kind: "ReplicaSet"}: {
-		replicas: []string{"spec", "replicas"},
-		pods:     []string{"spec", "template"},
-		sums:     []string{"replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"},
-		healthy: func(spec, status fields) bool {
-			return status.number("availableReplicas") == spec.numberOr("replicas", 1)
-		},
-	},
-	{Group: "apps", Kind: "DaemonSet"}: {
-		sums: []string{
-			"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled", "numberReady",
-			"updatedNumberScheduled", "numberUnavailable",
-		},
-		healthy: func(_, status fields) bool {
-			wanted := status.number("desiredNumberScheduled")
-			return status.number("updatedNumberScheduled") == wanted && status.number("numberAvailable") == wanted
-		},
-	},
-	{Group: "batch", Kind: "Job"}: {
-		replicas:  []string{"spec", "parallelism"},
-		pods:      []string{"spec", "template"},
-		sums:      []string{"active", "succeeded", "failed"},
-		healthy:   func(_, status fields) bool { return !status.condition("Failed") },
-		aggregate: aggregateJob,
-		prune:     pruneJob,
-	},
-	{Kind: "Pod"}: {
-		pods:      []string{},
-		healthy:   podHealthy,
-		aggregate: aggregatePod,
-		prune:     prunePod,
-	},
-	{Kind: "Service"}: {
-		healthy:   loadBalancerHealthy,
-		aggregate: aggregateLoadBalancer,
-		prune:     pruneService,
-	},
-	{Group: "networking.k8s.io", Kind: "Ingress"}: {
-		aggregate: aggregateLoadBalancer,
-	},
-	{Kind: "PersistentVolumeClaim"}: {
-		healthy: func(_, status fields) bool { return status["phase"] == "Bound" },
-		prune: func(object *unstructured.Unstructured) {
-			dropAnnotations(object, "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller")
-		},
-	},
-	{Kind: "ServiceAccount"}: {
-		prune: func(object *unstructured.Unstructured) { delete(object.Object, "secrets") },
-	},
-	{Kind: "Namespace"}: {
-		prune: func(object *unstructured.Unstructured) {
-			unstructured.RemoveNestedField(object.Object, "spec", "finalizers")
-		},
-	},
+// Rules answer questions about objects of the kind that they were made for. Arguments are not changed.
+type Rules interface {
+	// Replicas gives the number of replicas and what one needs.
+	Replicas(ctx context.Context, object *unstructured.Unstructured) (*Workload, error)
+	// Components gives the parts of an object that have replicas of their own.
+	Components(ctx context.Context, object *unstructured.Unstructured) ([]workv1alpha2.Component, error)
+	// Revise gives the object with another number of replicas.
+	Revise(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error)
+	// Prune gives the object without what only belongs to the fleet.
+	Prune(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	// Retain gives the wanted object with what the member decides about.
+	Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	// Aggregate gives the object with a status that tells of all members.
+	Aggregate(ctx context.Context, object *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
+	// Reflect gives what is worth knowing of the status of an object in a member.
+	Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error)
+	// Healthy judges an object in a member.
+	Healthy(ctx context.Context, observed *unstructured.Unstructured) (bool, error)
+	// Dependencies gives what an object refers to.
+	Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
-func kindOf(object *unstructured.Unstructured) kind {
-	return kinds[object.GroupVersionKind().GroupKind()]
+// Source has rules for some operations on some kinds. It is not changed once it is in use.
+type Source interface {
+	// RulesFor gives nil if the source says nothing about the operation.
+	RulesFor(kind schema.GroupVersionKind, operation configv1alpha1.InterpreterOperation) Rules
 }
 
-// fields is a decoded part of an object.
-type fields map[string]any
-
-func section(object *unstructured.Unstructured, name string) fields {
-	part, _ := object.Object[name].(map[string]any)
-	return part
+// Interpreter answers questions about the objects of a fleet. Its methods may be called at the same time. Arguments are
+// not changed, and results may share parts with them.
+type Interpreter struct {
+	sources atomic.Pointer[[]Source]
 }
 
-// number reads an integer, however it was decoded; 0 if it is absent.
-func (f fields) number(name string) int64 { return f.numberOr(name, 0) }
+// New gives an Interpreter that knows what is built in.
+func New() *Interpreter { return &Interpreter{} }
 
-func (f fields) numberOr(name string, absent int64) int64 {
-	switch n := f[name].(type) {
-	case int64:
-		return n
-	case float64:
-		return int64(n)
+// SetSources replaces the sources that are asked, in this order, before what is built in.
+func (i *Interpreter) SetSources(sources ...Source) { i.sources.Store(&sources) }
+
+func (i *Interpreter) rulesFor(object *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) Rules {
+	sources := i.sources.Load()
+	if sources == nil {
+		return nil
 	}
-	return absent
-}
-
-// condition tells whether a condition of that type is True.
-func (f fields) condition(conditionType string) bool {
-	list, _ := f["conditions"].([]any)
-	for _, item := range list {
-		c, _ := item.(map[string]any)
-		if c["type"] == conditionType && c["status"] == "True" {
-			return true
+	kind := object.GroupVersionKind()
+	for _, source := range *sources {
+		if rules := source.RulesFor(kind, operation); rules != nil {
+			return rules
 		}
 	}
-	return false
+	return nil
 }
 
-// Interpret tells the health of an object in a member. Kinds of which nothing is known are Unknown.
-func Interpret(object *unstructured.Unstructured) Health {
-	k := kindOf(object)
-	if k.healthy == nil {
-		return Unknown
+// Workload gives nil for objects without replicas.
+func (i *Interpreter) Workload(ctx context.Context, object *unstructured.Unstructured) (*Workload, error) {
+	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationInterpretReplica); rules != nil {
+		return rules.Replicas(ctx, object)
 	}
-	status := section(object, "status")
-	if observed, reported := status["observedGeneration"]; reported && observed != object.GetGeneration() {
-		return Unhealthy
+	return workloadOf(object)
+}
+
+// Components gives nil for objects that don't have several parts with replicas.
+func (i *Interpreter) Components(ctx context.Context, object *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationInterpretComponent); rules != nil {
+		return rules.Components(ctx, object)
 	}
-	if !k.healthy(section(object, "spec"), status) {
-		return Unhealthy
+	return componentsOf(object)
+}
+
+// Revise gives a copy of the object with a cluster's share of the replicas. Objects without such a number stay as they are.
+func (i *Interpreter) Revise(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationReviseReplica); rules != nil {
+		return rules.Revise(ctx, object, replicas)
 	}
-	return Healthy
+	return revise(object, replicas)
 }
 
-func podHealthy(_, status fields) bool {
-	return status["phase"] == "Succeeded" || status["phase"] == "Running" && status.condition("Ready")
+// Prune gives a copy of a template without what belongs to the API server that it comes from: identity, ownership, status
+// and values that the server filled in for itself.
+func (i *Interpreter) Prune(ctx context.Context, template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	pruned := prune(template)
+	if rules := i.rulesFor(template, configv1alpha1.InterpreterOperationPrune); rules != nil {
+		return rules.Prune(ctx, pruned)
+	}
+	return pruned, nil
 }
 
-// loadBalancerHealthy: only Services that wait for a load balancer can be unhealthy.
-func loadBalancerHealthy(spec, status fields) bool {
-	return spec["type"] != "LoadBalancer" || len(ingressOf(status)) > 0
+// Retain gives the wanted object with what the member decides about once the object exists there: fields that are absent
+// from the result stay as they are in the member.
+func (i *Interpreter) Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if rules := i.rulesFor(wanted, configv1alpha1.InterpreterOperationRetain); rules != nil {
+		return rules.Retain(ctx, wanted, observed)
+	}
+	return retain(wanted, observed), nil
 }
 
-func ingressOf(status fields) []any {
-	balancer, _ := status["loadBalancer"].(map[string]any)
-	list, _ := balancer["ingress"].([]any)
-	return list
+// Aggregate adds up the statuses of all members into that of the template. wanted is the number of members that have the
+// object. It gives false if nothing is known about the kind's status.
+func (i *Interpreter) Aggregate(ctx context.Context, template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem, wanted int) (map[string]any, bool, error) {
+	if rules := i.rulesFor(template, configv1alpha1.InterpreterOperationAggregateStatus); rules != nil {
+		object, err := rules.Aggregate(ctx, template, items)
+		if err != nil {
+			return nil, false, err
+		}
+		status, found := object.Object["status"].(map[string]any)
+		return status, found, nil
+	}
+	decoded, err := decodeItems(items)
+	if err != nil {
+		return nil, false, err
+	}
+	status, known := aggregate(template, decoded, wanted)
+	return status, known, nil
+}
+
+// Reflect collects what is worth knowing of an object's status in a member. templateGeneration is the generation of the
+// template that the member has. Nil if the object has no status.
+func (i *Interpreter) Reflect(ctx context.Context, observed *unstructured.Unstructured, templateGeneration int64) (map[string]any, error) {
+	if rules := i.rulesFor(observed, configv1alpha1.InterpreterOperationInterpretStatus); rules != nil {
+		return rules.Reflect(ctx, observed)
+	}
+	return reflect(observed, templateGeneration), nil
+}
+
+// Health tells the health of an object in a member. Kinds of which nothing is known are Unknown, and so are objects that
+// cannot be judged.
+func (i *Interpreter) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
+	if rules := i.rulesFor(observed, configv1alpha1.InterpreterOperationInterpretHealth); rules != nil {
+		healthy, err := rules.Healthy(ctx, observed)
+		switch {
+		case err != nil:
+			return Unknown, err
+		case healthy:
+			return Healthy, nil
+		}
+		return Unhealthy, nil
+	}
+	return healthOf(observed), nil
+}
+
+// Dependencies gives what an object refers to and needs beside it, in the order of kind, namespace and name.
+func (i *Interpreter) Dependencies(ctx context.Context, object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationInterpretDependency); rules != nil {
+		return rules.Dependencies(ctx, object)
+	}
+	return dependenciesOf(object)
 }

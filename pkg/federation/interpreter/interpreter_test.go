@@ -40,7 +40,7 @@ func TestWorkloadOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w, err := WorkloadOf(parse(t, tc.object))
+			w, err := workloadOf(parse(t, tc.object))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestWorkloadOf(t *testing.T) {
 				}
 				return
 			}
-			if cpu := w.Request.Cpu().String(); w.Replicas != tc.replicas || cpu != tc.cpu {
+			if cpu := w.Requirements.ResourceRequest.Cpu().String(); w.Replicas != tc.replicas || cpu != tc.cpu {
 				t.Errorf("got %d replicas, %s CPU; want %d, %s", w.Replicas, cpu, tc.replicas, tc.cpu)
 			}
 		})
@@ -86,7 +86,7 @@ func TestPrune(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(parse(t, tc.want).Object, Prune(parse(t, tc.template)).Object); diff != "" {
+			if diff := cmp.Diff(parse(t, tc.want).Object, prune(parse(t, tc.template)).Object); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -95,14 +95,14 @@ func TestPrune(t *testing.T) {
 
 func TestReviseAndRetain(t *testing.T) {
 	object := parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, labels: {resourcetemplate.karmada.io/retain-replicas: \"true\"}}, spec: {replicas: 3}}")
-	revised, err := Revise(object, 1)
+	revised, err := revise(object, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n, _, _ := unstructured.NestedInt64(revised.Object, "spec", "replicas"); n != 1 {
 		t.Errorf("got %d replicas", n)
 	}
-	Retain(revised)
+	revised = retain(revised, object)
 	if _, found, _ := unstructured.NestedInt64(revised.Object, "spec", "replicas"); found {
 		t.Error("replicas belong to the member")
 	}
@@ -139,7 +139,7 @@ func TestAggregateDeployment(t *testing.T) {
 		"a member is missing":                 {[]Item{of("a", 3, 5)}, 2, 1},
 	}
 	for name, tc := range tests {
-		status, ok := Aggregate(template, tc.items, 2)
+		status, ok := aggregate(template, tc.items, 2)
 		if !ok || status["observedGeneration"] != tc.observed || status["replicas"] != tc.replicas || status["readyReplicas"] != tc.replicas {
 			t.Errorf("%s: got %v", name, status)
 		}
@@ -153,11 +153,11 @@ func TestAggregateJob(t *testing.T) {
 	template := parse(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: x}}")
 	done := map[string]any{"succeeded": int64(2), "startTime": "2024-01-01T00:00:00Z", "completionTime": "2024-01-01T00:01:00Z", "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 	running := map[string]any{"active": int64(1), "startTime": "2024-01-01T00:00:02Z"}
-	status, _ := Aggregate(template, []Item{{"a", done}, {"b", running}}, 2)
+	status, _ := aggregate(template, []Item{{"a", done}, {"b", running}}, 2)
 	if status["completionTime"] != nil || status["startTime"] != "2024-01-01T00:00:00Z" || status["active"] != int64(1) {
 		t.Errorf("one is running: %v", status)
 	}
-	status, _ = Aggregate(template, []Item{{"a", done}, {"b", done}}, 2)
+	status, _ = aggregate(template, []Item{{"a", done}, {"b", done}}, 2)
 	if !fields(status).condition("Complete") || status["succeeded"] != int64(4) {
 		t.Errorf("both are done: %v", status)
 	}
@@ -165,7 +165,7 @@ func TestAggregateJob(t *testing.T) {
 
 func TestAggregateService(t *testing.T) {
 	template := parse(t, "{apiVersion: v1, kind: Service, metadata: {name: x}}")
-	status, _ := Aggregate(template, []Item{
+	status, _ := aggregate(template, []Item{
 		{"m1", map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "1.2.3.4"}}}}},
 		{"m2", map[string]any{"loadBalancer": map[string]any{}}},
 	}, 2)
@@ -175,7 +175,7 @@ func TestAggregateService(t *testing.T) {
 	}
 }
 
-func TestInterpret(t *testing.T) {
+func TestHealth(t *testing.T) {
 	tests := map[string]struct {
 		object string
 		want   Health
@@ -191,7 +191,7 @@ func TestInterpret(t *testing.T) {
 		"ConfigMap":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", Unknown},
 	}
 	for name, tc := range tests {
-		if got := Interpret(parse(t, tc.object)); got != tc.want {
+		if got := healthOf(parse(t, tc.object)); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}

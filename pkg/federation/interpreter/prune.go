@@ -10,9 +10,7 @@ import (
 // there, for example to an autoscaler that runs in it.
 const RetainReplicasLabel = "resourcetemplate.karmada.io/retain-replicas"
 
-// Prune gives a copy of a template without what belongs to the API server that it comes from: identity, ownership,
-// status and values that the server filled in for itself.
-func Prune(template *unstructured.Unstructured) *unstructured.Unstructured {
+func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	result := template.DeepCopy()
 	delete(result.Object, "status")
 	kept := map[string]any{}
@@ -24,18 +22,22 @@ func Prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	result.Object["metadata"] = kept
 	dropAnnotations(result, "kubectl.kubernetes.io/last-applied-configuration")
-	if prune := kindOf(result).prune; prune != nil {
-		prune(result)
+	if more := kindOf(result).prune; more != nil {
+		more(result)
 	}
 	removeNulls(result.Object)
 	return result
 }
 
-// Retain removes from the wanted object what the member decides about once the object exists there.
-func Retain(wanted *unstructured.Unstructured) {
-	if path := kindOf(wanted).replicas; path != nil && wanted.GetLabels()[RetainReplicasLabel] == "true" {
-		unstructured.RemoveNestedField(wanted.Object, path...)
+// retain leaves out what the member decides about: by server-side apply, it keeps what it has.
+func retain(wanted, _ *unstructured.Unstructured) *unstructured.Unstructured {
+	path := kindOf(wanted).replicas
+	if path == nil || wanted.GetLabels()[RetainReplicasLabel] != "true" {
+		return wanted
 	}
+	result := wanted.DeepCopy()
+	unstructured.RemoveNestedField(result.Object, path...)
+	return result
 }
 
 func dropAnnotations(object *unstructured.Unstructured, keys ...string) {

@@ -4,25 +4,17 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// Workload is what the scheduler wants to know of an object with replicas.
-type Workload struct {
-	Replicas int32
-	// Pod is what one replica runs.
-	Pod corev1.PodSpec
-	// Request adds up what one replica needs.
-	Request corev1.ResourceList
-}
-
-// WorkloadOf gives nil for objects without replicas.
-func WorkloadOf(object *unstructured.Unstructured) (*Workload, error) {
+// workloadOf gives nil for objects without replicas.
+func workloadOf(object *unstructured.Unstructured) (*Workload, error) {
 	k := kindOf(object)
-	if k.pods == nil {
+	if k.replicas == nil && !k.single {
 		return nil, nil
 	}
 	w := &Workload{Replicas: 1}
@@ -35,17 +27,37 @@ func WorkloadOf(object *unstructured.Unstructured) (*Workload, error) {
 			w.Replicas = int32(replicas)
 		}
 	}
-	raw, _, _ := unstructured.NestedMap(object.Object, append(append([]string{}, k.pods...), "spec")...)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &w.Pod); err != nil {
-		return nil, fmt.Errorf("pod template of %s %s: %w", object.GetKind(), object.GetName(), err)
+	if k.pods == nil {
+		return w, nil
 	}
-	w.Request = core.PodRequest(&w.Pod)
+	pod, err := podSpecAt(object, k.pods)
+	if err != nil {
+		return nil, err
+	}
+	if pod == nil {
+		pod = &corev1.PodSpec{}
+	}
+	w.Requirements = Requirements(pod, object.GetNamespace())
 	return w, nil
 }
 
-// Revise gives a copy of the object with a cluster's share of the replicas. Objects without such a number stay as
-// they are.
-func Revise(object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
+// Requirements are what a pod of a namespace needs of a node.
+func Requirements(pod *corev1.PodSpec, namespace string) *workv1alpha2.ReplicaRequirements {
+	result := &workv1alpha2.ReplicaRequirements{Namespace: namespace, PriorityClassName: pod.PriorityClassName}
+	if request := core.PodRequest(pod); len(request) > 0 {
+		result.ResourceRequest = request
+	}
+	claim := workv1alpha2.NodeClaim{NodeSelector: pod.NodeSelector, Tolerations: pod.Tolerations}
+	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil {
+		claim.HardNodeAffinity = pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	if !equality.Semantic.DeepEqual(claim, workv1alpha2.NodeClaim{}) {
+		result.NodeClaim = &claim
+	}
+	return result
+}
+
+func revise(object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
 	result := object.DeepCopy()
 	path := kindOf(object).replicas
 	if path == nil {

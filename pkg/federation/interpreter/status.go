@@ -1,11 +1,14 @@
 package interpreter
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
 // Fields that are added to a collected status, so that it can be told which generation it speaks of.
@@ -21,9 +24,25 @@ type Item struct {
 	Status  map[string]any
 }
 
-// Reflect collects what is worth knowing of an object's status in a member. templateGeneration is the generation of
+// decodeItems leaves out members that have no status to tell.
+func decodeItems(items []workv1alpha2.AggregatedStatusItem) ([]Item, error) {
+	var result []Item
+	for _, item := range items {
+		if item.Status == nil {
+			continue
+		}
+		decoded := Item{Cluster: item.ClusterName}
+		if err := json.Unmarshal(item.Status.Raw, &decoded.Status); err != nil {
+			return nil, fmt.Errorf("status from cluster %s: %w", item.ClusterName, err)
+		}
+		result = append(result, decoded)
+	}
+	return result, nil
+}
+
+// reflect collects what is worth knowing of an object's status in a member. templateGeneration is the generation of
 // the template that the member has. Nil if the object has no status.
-func Reflect(object *unstructured.Unstructured, templateGeneration int64) map[string]any {
+func reflect(object *unstructured.Unstructured, templateGeneration int64) map[string]any {
 	status := section(object, "status")
 	if len(status) == 0 {
 		return nil
@@ -55,9 +74,9 @@ func copyFields(to, from map[string]any, names ...string) {
 	}
 }
 
-// Aggregate adds up the statuses of all members into that of the template. wanted is the number of members that have
+// aggregate adds up the statuses of all members into that of the template. wanted is the number of members that have
 // the object. It gives false if nothing is known about the kind's status.
-func Aggregate(template *unstructured.Unstructured, items []Item, wanted int) (map[string]any, bool) {
+func aggregate(template *unstructured.Unstructured, items []Item, wanted int) (map[string]any, bool) {
 	k := kindOf(template)
 	if k.sums == nil && k.aggregate == nil {
 		return nil, false

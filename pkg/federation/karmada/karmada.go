@@ -88,7 +88,7 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 	b := core.Binding{
 		Kind:         schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind),
 		UID:          string(spec.Resource.UID),
-		Workload:     IsWorkload(spec),
+		Workload:     IsWorkload(spec) && len(spec.Components) == 0,
 		Replicas:     spec.Replicas,
 		Placement:    placement,
 		PreviousTerm: status.SchedulerObservedAffinityName,
@@ -106,7 +106,8 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 	return b, nil
 }
 
-// IsWorkload tells whether the object has replicas.
+// IsWorkload tells whether the object has replicas, or components that have some. Components are placed whole: such an object
+// goes to the chosen clusters as it is.
 func IsWorkload(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Replicas > 0 || spec.ReplicaRequirements != nil || len(spec.Components) > 0
 }

@@ -1,0 +1,178 @@
+package interpreter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
+)
+
+// dependencies collects what an object of a namespace refers to, each once.
+type dependencies struct {
+	namespace string
+	list      []configv1alpha1.DependentObjectReference
+}
+
+// add ignores empty names: the field that could refer to something doesn't.
+func (d *dependencies) add(kind string, names ...string) {
+	for _, name := range names {
+		if name != "" {
+			d.list = append(d.list, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: kind, Namespace: d.namespace, Name: name})
+		}
+	}
+}
+
+// sorted gives the references without doubles.
+func (d *dependencies) sorted() []configv1alpha1.DependentObjectReference {
+	slices.SortFunc(d.list, func(a, b configv1alpha1.DependentObjectReference) int {
+		return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return slices.CompactFunc(d.list, func(a, b configv1alpha1.DependentObjectReference) bool {
+		return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name && a.LabelSelector == nil && b.LabelSelector == nil
+	})
+}
+
+// PodDependencies are the ConfigMaps, Secrets, PersistentVolumeClaims and the ServiceAccount that a pod of a namespace
+// refers to. What every namespace has by itself is not among them.
+func PodDependencies(pod *corev1.PodSpec, namespace string) []configv1alpha1.DependentObjectReference {
+	d := &dependencies{namespace: namespace}
+	d.addPod(pod)
+	return d.sorted()
+}
+
+func (d *dependencies) addPod(pod *corev1.PodSpec) {
+	for _, secret := range pod.ImagePullSecrets {
+		d.add("Secret", secret.Name)
+	}
+	if account := cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount); account != "default" {
+		d.add("ServiceAccount", account)
+	}
+	for i := range pod.InitContainers {
+		d.addEnvironment(pod.InitContainers[i].EnvFrom, pod.InitContainers[i].Env)
+	}
+	for i := range pod.Containers {
+		d.addEnvironment(pod.Containers[i].EnvFrom, pod.Containers[i].Env)
+	}
+	for i := range pod.EphemeralContainers {
+		d.addEnvironment(pod.EphemeralContainers[i].EnvFrom, pod.EphemeralContainers[i].Env)
+	}
+	for i := range pod.Volumes {
+		d.addVolume(&pod.Volumes[i].VolumeSource)
+	}
+}
+
+func (d *dependencies) addEnvironment(from []corev1.EnvFromSource, variables []corev1.EnvVar) {
+	for _, source := range from {
+		if source.ConfigMapRef != nil {
+			d.addConfigMap(source.ConfigMapRef.Name)
+		}
+		if source.SecretRef != nil {
+			d.add("Secret", source.SecretRef.Name)
+		}
+	}
+	for _, variable := range variables {
+		if variable.ValueFrom == nil {
+			continue
+		}
+		if ref := variable.ValueFrom.ConfigMapKeyRef; ref != nil {
+			d.addConfigMap(ref.Name)
+		}
+		if ref := variable.ValueFrom.SecretKeyRef; ref != nil {
+			d.add("Secret", ref.Name)
+		}
+	}
+}
+
+// addConfigMap leaves out the one with the authority of the API server, which every cluster keeps in every namespace.
+func (d *dependencies) addConfigMap(name string) {
+	if name != "kube-root-ca.crt" {
+		d.add("ConfigMap", name)
+	}
+}
+
+func (d *dependencies) addVolume(v *corev1.VolumeSource) {
+	switch {
+	case v.ConfigMap != nil:
+		d.addConfigMap(v.ConfigMap.Name)
+	case v.Secret != nil:
+		d.add("Secret", v.Secret.SecretName)
+	case v.PersistentVolumeClaim != nil:
+		d.add("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
+	case v.Projected != nil:
+		for _, source := range v.Projected.Sources {
+			if source.ConfigMap != nil {
+				d.addConfigMap(source.ConfigMap.Name)
+			}
+			if source.Secret != nil {
+				d.add("Secret", source.Secret.Name)
+			}
+		}
+	case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
+		d.add("Secret", v.CSI.NodePublishSecretRef.Name)
+	default:
+		d.addOlderVolume(v)
+	}
+}
+
+// addOlderVolume knows the volumes that bring a Secret with their credentials along.
+func (d *dependencies) addOlderVolume(v *corev1.VolumeSource) {
+	switch {
+	case v.AzureFile != nil:
+		d.add("Secret", v.AzureFile.SecretName)
+	case v.CephFS != nil && v.CephFS.SecretRef != nil:
+		d.add("Secret", v.CephFS.SecretRef.Name)
+	case v.Cinder != nil && v.Cinder.SecretRef != nil:
+		d.add("Secret", v.Cinder.SecretRef.Name)
+	case v.FlexVolume != nil && v.FlexVolume.SecretRef != nil:
+		d.add("Secret", v.FlexVolume.SecretRef.Name)
+	case v.RBD != nil && v.RBD.SecretRef != nil:
+		d.add("Secret", v.RBD.SecretRef.Name)
+	case v.ScaleIO != nil && v.ScaleIO.SecretRef != nil:
+		d.add("Secret", v.ScaleIO.SecretRef.Name)
+	case v.ISCSI != nil && v.ISCSI.SecretRef != nil:
+		d.add("Secret", v.ISCSI.SecretRef.Name)
+	case v.StorageOS != nil && v.StorageOS.SecretRef != nil:
+		d.add("Secret", v.StorageOS.SecretRef.Name)
+	}
+}
+
+// podSpecAt decodes the pod of a template; nil if there is none.
+func podSpecAt(object *unstructured.Unstructured, template []string) (*corev1.PodSpec, error) {
+	path := append(slices.Clone(template), "spec")
+	found, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	raw, ok := found.(map[string]any)
+	if !ok {
+		return nil, nil
+	}
+	pod := &corev1.PodSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, pod); err != nil {
+		return nil, fmt.Errorf("%s of %s %s: %w", strings.Join(path, "."), object.GetKind(), object.GetName(), err)
+	}
+	return pod, nil
+}
+
+func dependenciesOf(object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	k := kindOf(object)
+	d := &dependencies{namespace: object.GetNamespace()}
+	if k.pods != nil {
+		pod, err := podSpecAt(object, k.pods)
+		if err != nil {
+			return nil, err
+		}
+		if pod != nil {
+			d.addPod(pod)
+		}
+	}
+	if k.dependencies != nil {
+		if err := k.dependencies(object, d); err != nil {
+			return nil, err
+		}
+	}
+	return d.sorted(), nil
+}
