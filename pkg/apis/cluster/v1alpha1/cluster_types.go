@@ -27,6 +27,15 @@ const (
 	ReasonHibernated = "ClusterHibernated"
 	// HibernatedAnnotation is "true" on a cluster that sleeps, falls asleep or wakes up: that it does not answer is no failure.
 	HibernatedAnnotation = "federation.trellis.garden/hibernated"
+	// SteadySinceAnnotation holds since when neither readiness nor taints of a cluster have changed, and a digest of them.
+	SteadySinceAnnotation = "federation.trellis.garden/steady-since"
+	// ConfirmDeletionAnnotation, on a cluster, confirms all deletions in it that were asked for until the time that it holds
+	// (RFC 3339).
+	ConfirmDeletionAnnotation = "federation.trellis.garden/confirm-deletion"
+	// DeletionsAnnotation, on a cluster, counts the objects that were deleted in it lately.
+	DeletionsAnnotation = "federation.trellis.garden/deletions"
+	// ConditionDeletionHeld is True while deletions in the cluster wait for a confirmation.
+	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionCompleteAPIEnablements says whether status.apiEnablements is complete.
 	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
 )

@@ -395,6 +395,34 @@ type FailoverBehavior struct {
 	// Cluster is about clusters that fail.
 	// +optional
 	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
+	// FailBack is about the way back when what failed is healthy again. Absent: the settings of the fleet. An extension: Karmada has
+	// no such field.
+	// +optional
+	FailBack *FailBackBehavior `json:"failBack,omitempty"`
+}
+
+// FailBackMode is Automatic or Never.
+type FailBackMode string
+
+// Values of FailBackMode.
+const (
+	FailBackAutomatic FailBackMode = "Automatic"
+	FailBackNever     FailBackMode = "Never"
+)
+
+// FailBackBehavior says when objects return to the clusters that they left because of a failure. An extension: Karmada has no such
+// type.
+type FailBackBehavior struct {
+	// Mode Automatic returns objects by itself, Never leaves them where they are until a WorkloadRebalancer or a new placement
+	// moves them.
+	// +kubebuilder:validation:Enum=Automatic;Never
+	// +kubebuilder:default=Automatic
+	// +optional
+	Mode FailBackMode `json:"mode,omitempty"`
+	// WindowSeconds is how long a cluster must have been healthy without a break. Default: the fleet's setting, 300.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	WindowSeconds *int32 `json:"windowSeconds,omitempty"`
 }
 
 // PurgeMode says how the old copy is removed.
@@ -420,7 +448,7 @@ type ApplicationFailoverBehavior struct {
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
-	// GracePeriodSeconds bounds how long the old copy stays. Default 600.
+	// GracePeriodSeconds bounds how long the old copy stays. Absent: until its replacement is healthy.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 	// StatePreservation carries parts of the old status over.
@@ -458,6 +486,11 @@ type ClusterFailoverBehavior struct {
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
+	// GracePeriodSeconds bounds how long the old copy stays with purgeMode Gracefully. Absent: until its replacement is healthy. An
+	// extension: Karmada has this field for applications only.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 	// StatePreservation carries parts of the old status over.
 	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`

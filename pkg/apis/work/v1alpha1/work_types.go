@@ -35,6 +35,20 @@ const (
 	// ContentHashAnnotation, on an object in a member, is a hash of what was applied last.
 	ContentHashAnnotation = "federation.trellis.garden/content-hash"
 
+	// ConfirmDeletionAnnotation, on a Work that is being deleted, lets it go although many others go too: ConfirmDeletionYes removes
+	// its objects from the member, ConfirmDeletionKeep leaves them there, ConfirmDeletionEvicted says that they are replaced elsewhere.
+	ConfirmDeletionAnnotation = "federation.trellis.garden/confirm-deletion"
+	// ConfirmDeletionYes removes the objects from the member.
+	ConfirmDeletionYes = "yes"
+	// ConfirmDeletionKeep leaves the objects in the member as they are. A Work of the same name takes them over.
+	ConfirmDeletionKeep = "keep"
+	// ConfirmDeletionEvicted marks Works that go away because of an eviction.
+	ConfirmDeletionEvicted = "evicted"
+	// PreservedLabelsAnnotation holds, as JSON, the labels that a Work's object got from the copy that it replaced.
+	PreservedLabelsAnnotation = "federation.trellis.garden/preserved-labels"
+
+	// ConditionDeletionHeld is True while the deletion of a Work waits for a confirmation.
+	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionApplied says whether the member has the objects as the Work wants them.
 	ConditionApplied = "Applied"
 	// ConditionDispatching is False while the Work is suspended.

@@ -46,6 +46,24 @@ const (
 	ReasonFullyAppliedFailed = "FullyAppliedFailed"
 )
 
+// Producers of graceful eviction tasks.
+const (
+	// EvictionProducerTaintManager evicts from clusters with taints that are not tolerated.
+	EvictionProducerTaintManager = "TaintManager"
+	// EvictionProducerApplicationFailover evicts copies that stay unhealthy.
+	EvictionProducerApplicationFailover = "ApplicationFailover"
+	// EvictionProducerFailBack removes what is not needed any more after a return. Its task may name a cluster that keeps the object
+	// with fewer replicas.
+	EvictionProducerFailBack = "FailBack"
+
+	// EvictionReasonTaintUntolerated is the reason of evictions by taints.
+	EvictionReasonTaintUntolerated = "TaintUntolerated"
+	// EvictionReasonApplicationFailure is the reason of evictions of unhealthy copies.
+	EvictionReasonApplicationFailure = "ApplicationFailure"
+	// EvictionReasonReturned is the reason of tasks that clear up after a return.
+	EvictionReasonReturned = "Returned"
+)
+
 // ResourceBinding ties a namespaced object to its placement and to what became of it.
 //
 // +kubebuilder:object:root=true
@@ -142,6 +160,12 @@ type ResourceBindingSpec struct {
 	// GracefulEvictionTasks are copies that go away once others run.
 	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
+	// BeforeFailover is where the object was before clusters failed. Absent when it left none. An extension: Karmada has no such field.
+	// +optional
+	BeforeFailover *BeforeFailover `json:"beforeFailover,omitempty"`
+	// LastFailBack is the last return after a failure. An extension: Karmada has no such field.
+	// +optional
+	LastFailBack *FailBack `json:"lastFailBack,omitempty"`
 	// RequiredBy are bindings that need the object in their clusters.
 	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
@@ -308,6 +332,40 @@ type GracefulEvictionTask struct {
 	ClustersBeforeFailover []string `json:"clustersBeforeFailover,omitempty"`
 }
 
+// BeforeFailover remembers a decision that failures of clusters made void, so that the object can return.
+type BeforeFailover struct {
+	// Clusters is the decision before the first failure.
+	Clusters []TargetCluster `json:"clusters"`
+	// AffinityName is the affinity term of that decision.
+	// +optional
+	AffinityName string `json:"affinityName,omitempty"`
+	// PlacementHash tells the placement of that decision. With another one the object has nowhere to return to.
+	PlacementHash string `json:"placementHash"`
+	// Failed are the clusters that were left. None of them is chosen before it has been healthy for a while.
+	Failed []FailedCluster `json:"failed"`
+}
+
+// FailedCluster is a cluster that an object left because of a failure.
+type FailedCluster struct {
+	// Name of the cluster.
+	Name string `json:"name"`
+	// Reason is a word.
+	Reason string `json:"reason"`
+	// Time is when the object left.
+	Time metav1.Time `json:"time"`
+}
+
+// FailBack is a return after a failure.
+type FailBack struct {
+	// Time of the return.
+	Time metav1.Time `json:"time"`
+	// Clusters that the object returned to.
+	Clusters []string `json:"clusters"`
+	// AffinityName is the affinity term that the scheduler has to begin with. It is cleared when the scheduler has done so.
+	// +optional
+	AffinityName string `json:"affinityName,omitempty"`
+}
+
 // BindingSnapshot is the decision of another binding.
 type BindingSnapshot struct {
 	// Namespace of the binding.
@@ -365,6 +423,22 @@ type ResourceBindingStatus struct {
 	// AggregatedStatus is the object's state per cluster.
 	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
+	// AggregatedGeneration is the newest generation that AggregatedStatus speaks of. It is kept only while copies wait for their
+	// replacement. An extension: Karmada has no such field.
+	// +optional
+	AggregatedGeneration int64 `json:"aggregatedGeneration,omitempty"`
+	// UnhealthyCopies are the clusters whose copy is unhealthy, and since when; only for objects with failover of applications. An
+	// extension: Karmada has no such field.
+	// +optional
+	UnhealthyCopies []UnhealthyCopy `json:"unhealthyCopies,omitempty"`
+}
+
+// UnhealthyCopy is a copy that is unhealthy.
+type UnhealthyCopy struct {
+	// ClusterName is the cluster.
+	ClusterName string `json:"clusterName"`
+	// Since is when it was first seen to be unhealthy.
+	Since metav1.Time `json:"since"`
 }
 
 // ResourceHealth is Healthy, Unhealthy or Unknown.
