@@ -74,6 +74,12 @@ func (p propagationPolicy) claim(b bindings.Binding) {
 	bindings.RemoveMarks(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyNamespaceAnnotation, policyv1alpha1.PropagationPolicyNameAnnotation)
 }
 
+// removeClaims takes the marks of any policy away.
+func removeClaims(b bindings.Binding) {
+	bindings.RemoveMarks(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyNamespaceAnnotation, policyv1alpha1.PropagationPolicyNameAnnotation,
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyNameAnnotation, policyv1alpha1.AppliedPlacementAnnotation)
+}
+
 // claims tells whether the binding was made for this policy.
 func (p propagationPolicy) claims(b bindings.Binding) bool {
 	a := b.GetAnnotations()
@@ -147,7 +153,6 @@ func notOffered(spec *policyv1alpha1.PropagationSpec) []string {
 			paths = append(paths, path)
 		}
 	}
-	report(spec.PropagateDeps || spec.Association, "spec.propagateDeps")
 	report(spec.Failover != nil, "spec.failover")
 	report(spec.ActivationPreference != "", "spec.activationPreference")
 	report(spec.SchedulePriority != nil, "spec.schedulePriority")

@@ -84,8 +84,8 @@ func TestClaimReplacesAnEarlierOne(t *testing.T) {
 }
 
 func TestNotOffered(t *testing.T) {
-	spec := &policyv1alpha1.PropagationSpec{PropagateDeps: true, Failover: &policyv1alpha1.FailoverBehavior{}}
-	if got := notOffered(spec); len(got) != 2 || got[0] != "spec.propagateDeps" || got[1] != "spec.failover" {
+	spec := &policyv1alpha1.PropagationSpec{Failover: &policyv1alpha1.FailoverBehavior{}}
+	if got := notOffered(spec); len(got) != 1 || got[0] != "spec.failover" {
 		t.Errorf("got %v", got)
 	}
 	if got := notOffered(&policyv1alpha1.PropagationSpec{}); len(got) != 0 {

@@ -12,10 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -47,7 +45,7 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if existing != nil && !isFor(existing, key) {
+	if existing != nil && !bindings.IsFor(existing, key) {
 		if template != nil {
 			p.events.Eventf(template, existing, corev1.EventTypeWarning, "BindingNameTaken", "Propagate",
 				"binding %s belongs to a %s of API %s with the same name", existing.GetName(), key.Kind, existing.BindingSpec().Resource.APIVersion)
@@ -58,6 +56,9 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if policy == nil && isThere(template) && isRequired(existing) {
+		return reconcile.Result{}, p.keepRequired(ctx, template, existing)
+	}
 	if policy == nil {
 		return reconcile.Result{}, p.withdraw(ctx, existing)
 	}
@@ -67,14 +68,8 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	return reconcile.Result{}, p.ensure(ctx, template, policy, existing)
 }
 
-// isFor compares without the version, which may change during the life of an object.
-func isFor(b bindings.Binding, key bindings.TemplateKey) bool {
-	other := bindings.TemplateOf(b)
-	return other.GroupKind() == key.GroupKind() && other.NamespacedName == key.NamespacedName
-}
-
 func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) (*propagationPolicy, error) {
-	if template == nil || template.GetDeletionTimestamp() != nil || p.isSkipped(template) {
+	if !isThere(template) || p.isSkipped(template) {
 		return nil, nil
 	}
 	policies, err := listPropagationPolicies(ctx, p.client)
@@ -151,6 +146,10 @@ func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstruc
 		return nil
 	}
 	updated := buildBinding(template, policy, wants, existing)
+	return p.update(ctx, existing, updated)
+}
+
+func (p *propagation) update(ctx context.Context, existing, updated bindings.Binding) error {
 	if unchanged(existing, updated) {
 		return nil
 	}
@@ -179,16 +178,11 @@ func unchanged(before, after bindings.Binding) bool {
 // buildBinding gives the binding of an object under a policy. What others decide about (clusters, evictions, who
 // else needs it) is taken over from the existing one.
 func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, wants *wants, existing bindings.Binding) bindings.Binding {
-	key := types.NamespacedName{Namespace: template.GetNamespace(), Name: bindings.Name(template.GetName(), template.GetKind())}
-	b := bindings.New(key)
+	var b bindings.Binding
 	if existing != nil {
 		b = existing.DeepCopyObject().(bindings.Binding)
 	} else {
-		bindings.SetLabel(b, bindings.PermanentIDLabel(key.Namespace), string(uuid.NewUUID()))
-		b.SetFinalizers([]string{bindings.Finalizer(key.Namespace)})
-		b.SetOwnerReferences([]metav1.OwnerReference{{
-			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID(),
-		}})
+		b = bindings.NewFor(template)
 	}
 	policy.claim(b)
 	fillSpec(b.BindingSpec(), template, policy.spec)
@@ -197,11 +191,8 @@ func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy
 }
 
 func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured, policy *policyv1alpha1.PropagationSpec) {
-	spec.Resource = workv1alpha2.ObjectReference{
-		APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(),
-		Name: template.GetName(), UID: template.GetUID(), ResourceVersion: template.GetResourceVersion(),
-	}
-	spec.PropagateDeps = policy.PropagateDeps
+	spec.Resource = bindings.ReferenceTo(template)
+	spec.PropagateDeps = policy.PropagateDeps || policy.Association
 	spec.SchedulerName = policy.SchedulerName
 	spec.Placement = policy.Placement.DeepCopy()
 	spec.Failover = policy.Failover.DeepCopy()

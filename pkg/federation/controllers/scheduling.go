@@ -40,7 +40,7 @@ type scheduling struct {
 // Reconcile handles one binding.
 func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	b, err := bindings.Get(ctx, s.client, request.NamespacedName)
-	if err != nil || b == nil || b.GetDeletionTimestamp() != nil || schedulingSuspended(b) {
+	if err != nil || b == nil || b.GetDeletionTimestamp() != nil || schedulingSuspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
 		return reconcile.Result{}, err
 	}
 	clusters, err := s.snapshot(ctx)

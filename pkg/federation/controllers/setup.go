@@ -32,6 +32,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 )
@@ -130,7 +131,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return err
 	}
 	return errors.Join(
-		addPropagation(mgr, options, skipped, worksController),
+		addPropagation(ctx, mgr, options, skipped, worksController),
 		addScheduling(mgr, options),
 		addExecution(mgr, options, pool, changes),
 		addClusters(ctx, mgr, options, pool),
@@ -159,14 +160,27 @@ func typedOptions[R comparable](options Options, reconciler reconcile.TypedRecon
 	}
 }
 
-func addPropagation(mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller) error {
+// settings are those of the controllers that live in packages of their own.
+func settings(options Options) func(reconcile.Reconciler) controller.Options {
+	return func(r reconcile.Reconciler) controller.Options { return typedOptions[reconcile.Request](options, r) }
+}
+
+func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller) error {
 	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped}
 	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
 		return err
 	}
 	wake := &inlet[bindings.TemplateKey]{}
-	w := &policyWatch{client: mgr.GetClient(), templates: newTemplateWatches(mgr.GetCache(), c, worksController), wake: wake}
+	dependents, err := dependencies.Add(ctx, mgr, dependencies.Options{
+		Source: options.Interpreter, Skipped: p.isSkipped, Settings: settings(options),
+	})
+	if err != nil {
+		return err
+	}
+	templates := newTemplateWatches(mgr.GetCache(), c, worksController, dependents.WatchKind)
+	dependents.Using(templates.ensure)
+	w := &policyWatch{client: mgr.GetClient(), templates: templates, wake: wake}
 	policies, err := controller.New("policies", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
 		return err

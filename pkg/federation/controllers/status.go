@@ -32,7 +32,7 @@ func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *
 			w.overrideFailed(b, template, item.ClusterName, failure)
 		}
 	}
-	return w.updateTemplate(ctx, template, status.AggregatedStatus, len(b.BindingSpec().Clusters))
+	return w.updateTemplate(ctx, template, status.AggregatedStatus, len(bindings.Targets(b.BindingSpec())))
 }
 
 func hasMessage(b bindings.Binding, item workv1alpha2.AggregatedStatusItem) bool {
@@ -44,7 +44,7 @@ func hasMessage(b bindings.Binding, item workv1alpha2.AggregatedStatusItem) bool
 // aggregatedStatus has one item per target cluster that something is known of, in the order of their names.
 func aggregatedStatus(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) []workv1alpha2.AggregatedStatusItem {
 	var items []workv1alpha2.AggregatedStatusItem
-	for _, target := range b.BindingSpec().Clusters {
+	for _, target := range bindings.Targets(b.BindingSpec()) {
 		work, failure := existing[target.Name], failures[target.Name]
 		if failure == nil && (work == nil || len(work.Status.Conditions) == 0) {
 			continue
@@ -88,7 +88,7 @@ func setFullyApplied(b bindings.Binding) {
 	if waiting := notApplied(b); len(waiting) > 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, workv1alpha2.ReasonFullyAppliedFailed
 		condition.Message = shorten(strings.Join(waiting, "; "))
-	} else if len(b.BindingSpec().Clusters) == 0 {
+	} else if len(bindings.Targets(b.BindingSpec())) == 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, workv1alpha2.ReasonFullyAppliedFailed
 		condition.Message = "No cluster was chosen yet"
 	}
@@ -101,7 +101,7 @@ func notApplied(b bindings.Binding) []string {
 		items[item.ClusterName] = item
 	}
 	var waiting []string
-	for _, target := range b.BindingSpec().Clusters {
+	for _, target := range bindings.Targets(b.BindingSpec()) {
 		switch item := items[target.Name]; {
 		case item.Applied:
 		case item.AppliedMessage != "":

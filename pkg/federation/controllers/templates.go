@@ -24,13 +24,15 @@ type templateWatches struct {
 	cache       cache.Cache
 	propagation controller.TypedController[bindings.TemplateKey]
 	works       controller.Controller
+	// others watch the kind as well.
+	others []func(schema.GroupVersionKind) error
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool
 }
 
-func newTemplateWatches(cache cache.Cache, propagation controller.TypedController[bindings.TemplateKey], works controller.Controller) *templateWatches {
-	return &templateWatches{cache: cache, propagation: propagation, works: works, watched: map[schema.GroupVersionKind]bool{}}
+func newTemplateWatches(cache cache.Cache, propagation controller.TypedController[bindings.TemplateKey], works controller.Controller, others ...func(schema.GroupVersionKind) error) *templateWatches {
+	return &templateWatches{cache: cache, propagation: propagation, works: works, others: others, watched: map[schema.GroupVersionKind]bool{}}
 }
 
 // ensure starts the watch of a kind. A kind that doesn't exist yet is waited for in the background.
@@ -48,6 +50,11 @@ func (w *templateWatches) ensure(gvk schema.GroupVersionKind) error {
 	}
 	if err := w.works.Watch(source.TypedKind(w.cache, kindObject(gvk), toBinding(gvk))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
+	}
+	for _, watch := range w.others {
+		if err := watch(gvk); err != nil {
+			return fmt.Errorf("watching %s: %w", gvk, err)
+		}
 	}
 	w.watched[gvk] = true
 	return nil

@@ -79,6 +79,8 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 func (w *works) tooEarlyToReport(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
 	status := b.BindingStatus()
 	switch {
+	case !bindings.IsPlaced(b.BindingSpec()):
+		return 0
 	case status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !schedulingSuspended(b):
 		return waitForScheduler
 	case len(status.AggregatedStatus) == 0 && len(aggregatedStatus(b, existing, failures)) == 0 && w.now().Sub(status.LastScheduledTime.Time) < waitForNews:
@@ -161,7 +163,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	targets := map[string]bool{}
 	failures := map[string]error{}
 	completions := interpreter.SplitCompletions(template, coreTargets(b), b.BindingSpec().Replicas)
-	for _, target := range b.BindingSpec().Clusters {
+	for _, target := range bindings.Targets(b.BindingSpec()) {
 		targets[target.Name] = true
 		cluster, err := w.cluster(ctx, target.Name)
 		if err != nil {
@@ -191,7 +193,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 
 func coreTargets(b bindings.Binding) []core.Target {
 	var targets []core.Target
-	for _, c := range b.BindingSpec().Clusters {
+	for _, c := range bindings.Targets(b.BindingSpec()) {
 		targets = append(targets, core.Target{Cluster: c.Name, Replicas: c.Replicas})
 	}
 	return targets
@@ -330,11 +332,7 @@ func workName(template *unstructured.Unstructured) string {
 }
 
 func suspended(s *workv1alpha2.Suspension, cluster string) *bool {
-	switch {
-	case s == nil:
-		return nil
-	case s.Dispatching != nil && *s.Dispatching,
-		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster):
+	if s.SuspendsDispatching(cluster) {
 		return new(true)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package v1alpha2
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -385,6 +387,15 @@ type Suspension struct {
 	// Scheduling true keeps the decision as it is.
 	// +optional
 	Scheduling *bool `json:"scheduling,omitempty"`
+}
+
+// SuspendsDispatching tells whether nothing is sent to a cluster. It is false of nil.
+func (s *Suspension) SuspendsDispatching(cluster string) bool {
+	if s == nil {
+		return false
+	}
+	return s.Dispatching != nil && *s.Dispatching ||
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
 }
 
 // SchedulePriority orders the scheduler's queue.

@@ -1,0 +1,209 @@
+package dependencies
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+)
+
+// dependencies keeps one referrer's entry in spec.requiredBy of all that it refers to.
+type dependencies struct {
+	client client.Client
+	events events.EventRecorder
+	source Source
+	index  *index
+	// watch has the objects of a kind watched.
+	watch func(schema.GroupVersionKind) error
+	// skipped objects are never propagated.
+	skipped func(*unstructured.Unstructured) bool
+}
+
+// Reconcile handles one referrer.
+func (d *dependencies) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	referrer, err := bindings.Get(ctx, d.client, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	references, err := d.references(ctx, referrer)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d.index.set(request.NamespacedName, references)
+	objects, err := d.find(ctx, references)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var snapshot *workv1alpha2.BindingSnapshot
+	if len(objects) > 0 {
+		snapshot = snapshotOf(request.NamespacedName, referrer.BindingSpec())
+	}
+	wanted := map[types.NamespacedName]bool{}
+	for _, object := range objects {
+		attached := types.NamespacedName{Namespace: object.GetNamespace(), Name: bindings.Name(object.GetName(), object.GetKind())}
+		if attached == request.NamespacedName || wanted[attached] || snapshot == nil {
+			continue
+		}
+		wanted[attached] = true
+		if err := d.attach(ctx, attached, object, snapshot); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, d.detachOthers(ctx, request.NamespacedName, wanted)
+}
+
+// references of a binding that takes along what its object refers to; none of others.
+func (d *dependencies) references(ctx context.Context, referrer bindings.Binding) ([]reference, error) {
+	if referrer == nil || referrer.GetDeletionTimestamp() != nil || !referrer.BindingSpec().PropagateDeps {
+		return nil, nil
+	}
+	template, err := bindings.GetTemplate(ctx, d.client, bindings.TemplateOf(referrer))
+	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
+		return nil, err
+	}
+	found, err := d.source.Dependencies(ctx, template)
+	if err != nil {
+		return nil, fmt.Errorf("dependencies of %s: %w", bindings.TemplateOf(referrer), err)
+	}
+	references, err := understand(found, template)
+	if err != nil {
+		d.events.Eventf(template, referrer, corev1.EventTypeWarning, "DependenciesNotUnderstood", "Propagate", "%v", err)
+		return nil, reconcile.TerminalError(err)
+	}
+	return references, nil
+}
+
+// find gives the objects that there are; their kinds are watched from then on.
+func (d *dependencies) find(ctx context.Context, references []reference) ([]*unstructured.Unstructured, error) {
+	var result []*unstructured.Unstructured
+	for _, r := range references {
+		if err := d.watch(r.GroupVersionKind); err != nil {
+			return nil, err
+		}
+		objects, err := d.lookUp(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if object.GetDeletionTimestamp() == nil && !d.skipped(object) {
+				result = append(result, object)
+			}
+		}
+	}
+	return result, nil
+}
+
+func (d *dependencies) lookUp(ctx context.Context, r reference) ([]*unstructured.Unstructured, error) {
+	if r.labels == nil {
+		object, err := bindings.GetTemplate(ctx, d.client, bindings.TemplateKey{GroupVersionKind: r.GroupVersionKind, NamespacedName: r.NamespacedName})
+		if err != nil || object == nil {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{object}, nil
+	}
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(r.GroupVersion().WithKind(r.Kind + "List"))
+	err := d.client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: r.labels})
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing dependencies of kind %s: %w", r.Kind, err)
+	}
+	result := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		result[i] = &list.Items[i]
+	}
+	return result, nil
+}
+
+// attach enters the referrer into the binding of an object, which is created if there is none.
+func (d *dependencies) attach(ctx context.Context, key types.NamespacedName, object *unstructured.Unstructured, snapshot *workv1alpha2.BindingSnapshot) error {
+	existing, err := bindings.Get(ctx, d.client, key)
+	if err != nil {
+		return err
+	}
+	if existing == nil {
+		created := bindings.NewFor(object)
+		created.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{*snapshot}
+		if err := d.inherit(ctx, created.BindingSpec()); err != nil {
+			return err
+		}
+		if err := d.client.Create(ctx, created); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating binding %s: %w", key, err)
+		}
+		return nil
+	}
+	if existing.GetDeletionTimestamp() != nil {
+		return nil // Its end wakes the referrer.
+	}
+	if !bindings.IsFor(existing, bindings.TemplateKeyOf(object, object.GroupVersionKind())) {
+		d.events.Eventf(object, existing, corev1.EventTypeWarning, "BindingNameTaken", "Propagate",
+			"binding %s belongs to a %s of API %s with the same name", existing.GetName(), object.GetKind(), existing.BindingSpec().Resource.APIVersion)
+		return nil
+	}
+	return d.write(ctx, existing, keyOf(*snapshot), snapshot)
+}
+
+// detachOthers takes the referrer out of all bindings but the wanted ones.
+func (d *dependencies) detachOthers(ctx context.Context, referrer types.NamespacedName, wanted map[types.NamespacedName]bool) error {
+	attached, err := bindings.List(ctx, d.client, client.MatchingFields{requiredByIndex: referrer.String()})
+	if err != nil {
+		return err
+	}
+	for _, b := range attached {
+		if wanted[client.ObjectKeyFromObject(b)] || b.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := d.write(ctx, b, referrer, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dependencies) write(ctx context.Context, existing bindings.Binding, referrer types.NamespacedName, snapshot *workv1alpha2.BindingSnapshot) error {
+	updated := existing.DeepCopyObject().(bindings.Binding)
+	spec := updated.BindingSpec()
+	spec.RequiredBy = withSnapshot(spec.RequiredBy, referrer, snapshot)
+	if !bindings.IsPlaced(spec) && len(spec.RequiredBy) > 0 {
+		if err := d.inherit(ctx, spec); err != nil {
+			return err
+		}
+	}
+	if equality.Semantic.DeepEqual(existing.BindingSpec(), spec) {
+		return nil
+	}
+	if err := d.client.Update(ctx, updated); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("updating binding %s: %w", client.ObjectKeyFromObject(updated), err)
+	}
+	return nil
+}
+
+// inherit fills in what an object without a policy takes over from the bindings that require it.
+func (d *dependencies) inherit(ctx context.Context, spec *workv1alpha2.ResourceBindingSpec) error {
+	var referrers []*workv1alpha2.ResourceBindingSpec
+	for _, s := range spec.RequiredBy {
+		referrer, err := bindings.Get(ctx, d.client, keyOf(s))
+		if err != nil {
+			return err
+		}
+		if referrer != nil {
+			referrers = append(referrers, referrer.BindingSpec())
+		}
+	}
+	inherit(spec, referrers)
+	return nil
+}
