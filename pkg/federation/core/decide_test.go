@@ -162,74 +162,6 @@ func TestDecideDuplicated(t *testing.T) {
 	}
 }
 
-// The vectors are those of the published scheduler's tests for assignment by room.
-func TestAssignByRoom(t *testing.T) {
-	const none = -1
-	tests := []struct {
-		strategy  Strategy
-		available []int64
-		previous  []int64
-		replicas  int32
-		want      []int32
-	}{
-		{DynamicWeight, []int64{1, 1, 1}, []int64{2, 4, 6}, 6, []int32{1, 2, 3}},
-		{DynamicWeight, []int64{10, 10, 10}, []int64{2, 4, 6}, 24, []int32{6, 8, 10}},
-		{DynamicWeight, []int64{1, 1, 1}, []int64{2, 4, 6}, 24, nil},
-		{Aggregated, []int64{1, 1, 1}, []int64{4, 8, 0}, 6, []int32{0, 6, 0}},
-		{Aggregated, []int64{100, 100}, []int64{4, 8}, 8, []int32{0, 8}},
-		{Aggregated, []int64{4, 6, 8}, []int64{4, 8, 0}, 24, []int32{7, 12, 5}},
-		{Aggregated, []int64{6, 6, 20}, []int64{4, 8, 0}, 24, []int32{10, 14, 0}},
-		{Aggregated, []int64{1, 1, 1}, []int64{4, 8, 0}, 24, nil},
-		{Aggregated, []int64{4, none, 8, 12}, []int64{4, 8, 0, 0}, 24, []int32{7, 0, 7, 10}},
-		{DynamicWeight, []int64{6, 8, 10}, []int64{0, 0, 0}, 12, []int32{3, 4, 5}},
-		{DynamicWeight, []int64{8, 8, 10}, []int64{0, 0, 0}, 12, []int32{4, 4, 4}},
-		{DynamicWeight, []int64{3, 3, 3}, []int64{0, 0, 0}, 12, nil},
-		{Aggregated, []int64{6, 8, 10}, []int64{0, 0, 0}, 12, []int32{0, 5, 7}},
-		{Aggregated, []int64{12, 8, 10}, []int64{0, 0, 0}, 12, []int32{12, 0, 0}},
-		{Aggregated, []int64{3, 3, 3}, []int64{0, 0, 0}, 12, nil},
-		{DynamicWeight, []int64{3, 3, none}, []int64{6, 0, 6}, 12, []int32{9, 3, 0}},
-		{DynamicWeight, []int64{18, 12, 6}, []int64{0, 0, 0}, 12, []int32{6, 4, 2}},
-		{DynamicWeight, []int64{20, 12, 6}, []int64{0, 0, 0}, 12, []int32{6, 4, 2}},
-		{DynamicWeight, []int64{6, 12, 6}, []int64{0, 0, 0}, 12, []int32{3, 6, 3}},
-		{Aggregated, []int64{6, 12, 6}, []int64{0, 0, 0}, 12, []int32{0, 12, 0}},
-		{Aggregated, []int64{6, 6, 6}, []int64{0, 0, 0}, 12, []int32{6, 6, 0}},
-	}
-	for i, tc := range tests {
-		var selected []candidate
-		for j, available := range tc.available {
-			if available != none {
-				selected = append(selected, candidate{Cluster: &Cluster{Name: fmt.Sprint("m", j+1)}, estimate: available, previous: tc.previous[j]})
-			}
-		}
-		targets, failure := assign(selected, workload(tc.replicas, Placement{Strategy: tc.strategy}))
-		got := make([]int32, len(tc.available))
-		for _, target := range targets {
-			var j int
-			fmt.Sscanf(target.Cluster, "m%d", &j)
-			got[j-1] = target.Replicas
-		}
-		switch {
-		case tc.want == nil && (failure == nil || failure.Kind != NoRoom):
-			t.Errorf("case %d: got %v, want a lack of room", i, got)
-		case tc.want != nil && !reflect.DeepEqual(got, tc.want):
-			t.Errorf("case %d: got %v (%v), want %v", i, got, failure, tc.want)
-		}
-	}
-}
-
-func TestFreshForgetsThePreviousDivision(t *testing.T) {
-	s := NewSnapshot([]Cluster{member("m1", withRoom(2)), member("m2", withRoom(10))})
-	b := workload(12, Placement{Strategy: DynamicWeight})
-	b.Previous = []Target{{"m1", 12}}
-	if got := text(Decide(s, b).Targets); got != "m1:12" {
-		t.Error("steady:", got)
-	}
-	b.Fresh = true
-	if got := text(Decide(s, b).Targets); got != "m1:7 m2:5" {
-		t.Error("fresh:", got)
-	}
-}
-
 func TestLackOfRoomKeepsWhatIsPlaced(t *testing.T) {
 	s := NewSnapshot([]Cluster{member("m1", withRoom(1))})
 	b := workload(5, Placement{Strategy: DynamicWeight})
@@ -269,33 +201,6 @@ func TestExplainGroupsClusters(t *testing.T) {
 	want := "no cluster fits: 0 of 3; m1, m2: not matched by spec.placement.clusterAffinity; m3: taint down:NoSchedule is not tolerated"
 	if got := d.Explain(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-func TestEstimate(t *testing.T) {
-	room := func(cpu, pods int64) *Room {
-		return &Room{
-			Allocatable: map[string]int64{"cpu": 16000, "pods": 110},
-			Allocated:   map[string]int64{"cpu": cpu, "pods": pods},
-			Allocating:  map[string]int64{"cpu": 2000, "pods": 5},
-		}
-	}
-	tests := map[string]struct {
-		room    *Room
-		request map[string]int64
-		want    int64
-	}{
-		"nothing known":           {nil, nil, 0},
-		"by CPU":                  {room(6000, 20), map[string]int64{"cpu": 500}, 16},
-		"by pods":                 {room(0, 108), map[string]int64{"cpu": 1}, 0},
-		"no requests":             {room(6000, 20), nil, 85},
-		"unknown resource":        {room(0, 0), map[string]int64{"gpu": 1}, 0},
-		"more asked than is free": {room(15000, 0), map[string]int64{"cpu": 1}, 0},
-	}
-	for name, tc := range tests {
-		if got := Estimate(tc.room, tc.request); got != tc.want {
-			t.Errorf("%s: got %d, want %d", name, got, tc.want)
-		}
 	}
 }
 

@@ -1,0 +1,124 @@
+package core
+
+import (
+	"testing"
+)
+
+// The rows of pkg/scheduler/core: assignment_test.go (Test_dynamicScale, Test_dynamicScaleUp), division_algorithm_test.go
+// (Test_dynamicDivideReplicas). Clusters that are gone are not in the snapshot.
+func TestGoldenDivisionByRoom(t *testing.T) {
+	const (
+		scale   = "Test_dynamicScale"
+		scaleUp = "Test_dynamicScaleUp"
+		divided = "Test_dynamicDivideReplicas"
+	)
+	tests := []struct {
+		origin    string
+		strategy  Strategy
+		available string
+		previous  string
+		replicas  int32
+		want      string
+		// v112 is what v1.12.0 gives, if that is something else.
+		v112 string
+	}{
+		{scale, DynamicWeight, "m1:1 m2:1 m3:1", "m1:2 m2:4 m3:6", 6, "m1:1 m2:2 m3:3", ""},
+		{scale, DynamicWeight, "m1:10 m2:10 m3:10", "m1:2 m2:4 m3:6", 24, "m1:6 m2:8 m3:10", ""},
+		{scale, DynamicWeight, "m1:1 m2:1 m3:1", "m1:2 m2:4 m3:6", 24, "no room", ""},
+		{scale, Aggregated, "m1:1 m2:1 m3:1", "m1:4 m2:8", 6, "m2:6", ""},
+		{scale, Aggregated, "m1:100 m2:100", "m1:4 m2:8", 8, "m2:8", ""},
+		{scale, Aggregated, "m1:4 m2:6 m3:8", "m1:4 m2:8", 24, "m1:7 m2:12 m3:5", ""},
+		{scale, Aggregated, "m1:6 m2:6 m3:20", "m1:4 m2:8", 24, "m1:10 m2:14", ""},
+		{scale, Aggregated, "m1:1 m2:1 m3:1", "m1:4 m2:8", 24, "no room", ""},
+		{scale + ", m2 gone, m4 new", Aggregated, "m1:4 m3:8 m4:12", "m1:4 m2:8", 24, "m1:7 m3:7 m4:10", "m1:8 m3:6 m4:10 or others"},
+
+		{scaleUp, DynamicWeight, "m1:6 m2:8 m3:10", "", 12, "m1:3 m2:4 m3:5", ""},
+		{scaleUp, DynamicWeight, "m1:8 m2:8 m3:10", "", 12, "m1:4 m2:4 m3:4", "m1:4 m2:3 m3:5 or m1:3 m2:4 m3:5"},
+		{scaleUp, DynamicWeight, "m1:3 m2:3 m3:3", "", 12, "no room", ""},
+		{scaleUp, Aggregated, "m1:6 m2:8 m3:10", "", 12, "m2:5 m3:7", ""},
+		{scaleUp, Aggregated, "m1:12 m2:8 m3:10", "", 12, "m1:12", ""},
+		{scaleUp, Aggregated, "m1:3 m2:3 m3:3", "", 12, "no room", ""},
+		{scaleUp + ", m3 gone, m2 new", DynamicWeight, "m1:3 m2:3", "m1:6 m3:6", 12, "m1:9 m2:3", ""},
+
+		{divided, DynamicWeight, "m1:18 m2:12 m3:6", "", 12, "m1:6 m2:4 m3:2", ""},
+		{divided, DynamicWeight, "m1:20 m2:12 m3:6", "", 12, "m1:6 m2:4 m3:2", "m1:7 m2:4 m3:1"},
+		{divided, DynamicWeight, "m1:6 m2:12 m3:6", "", 12, "m1:3 m2:6 m3:3", ""},
+		{divided, Aggregated, "m1:6 m2:12 m3:6", "", 12, "m2:12", ""},
+		{divided, Aggregated, "m1:6 m2:6 m3:6", "", 12, "m1:6 m2:6", ""},
+
+		{"Test_assignByDynamicStrategy_UnschedulableErrorPreserved", DynamicWeight, "m1:3", "", 10, "no room", ""},
+	}
+	for _, tc := range tests {
+		b := workload(tc.replicas, Placement{Strategy: tc.strategy})
+		b.Previous = numbersOf(t, tc.previous)
+		if got := outcomeOf(Decide(roomFor(t, tc.available), b)); got != tc.want {
+			t.Errorf("%s: %d over %s after %q: got %s, want %s (v1.12.0: %s)", tc.origin, tc.replicas, tc.available, tc.previous, got, tc.want, tc.v112)
+		}
+	}
+}
+
+// The worked examples of how a request from scratch and a steady division differ: pkg/scheduler/core/assignment.go.
+func TestGoldenFreshAndSteady(t *testing.T) {
+	tests := []struct {
+		name      string
+		strategy  Strategy
+		fresh     bool
+		available string
+		previous  string
+		replicas  int32
+		want      string
+	}{
+		{"steady: nothing changes", DynamicWeight, false, "m1:2 m2:10", "m1:12", 12, "m1:12"},
+		{"fresh: what runs counts as room", DynamicWeight, true, "m1:2 m2:10", "m1:12", 12, "m1:7 m2:5"},
+		{"fresh, aggregated: those that have it first", Aggregated, true, "m1:2 m2:30", "m1:12", 12, "m1:12"},
+		{"fresh without room", DynamicWeight, true, "m1:2 m2:1", "m1:3", 12, "no room"},
+		{"steady: more is there than would fit", DynamicWeight, false, "m1:0 m2:3", "m1:9", 12, "m1:9 m2:3"},
+	}
+	for _, tc := range tests {
+		b := workload(tc.replicas, Placement{Strategy: tc.strategy})
+		b.Previous, b.Fresh = numbersOf(t, tc.previous), tc.fresh
+		if got := outcomeOf(Decide(roomFor(t, tc.available), b)); got != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// Numbers of pkg/estimator/client/general_test.go, in the units of Room. The rows on resource models and component sets are not here:
+// models are translated before the core sees a cluster.
+func TestGoldenEstimate(t *testing.T) {
+	const gi = 1 << 30
+	type amounts = map[string]int64
+	usual := &Room{Allocatable: amounts{"cpu": 4000, "memory": 8 * gi, "pods": 100}, Allocated: amounts{"cpu": 1000, "memory": 2 * gi, "pods": 20}}
+	half := amounts{"cpu": 500, "memory": gi}
+	tests := []struct {
+		origin  string
+		room    *Room
+		request amounts
+		want    int64
+	}{
+		{"TestMaxAvailableReplicas: single cluster with resources", usual, half, 6},
+		{"TestMaxAvailableReplicas: cluster with no resources", nil, amounts{"cpu": 1000}, 0},
+		{"TestMaxAvailableReplicas: assumed workloads reduce replicas", &Room{
+			Allocatable: usual.Allocatable, Allocated: usual.Allocated, Allocating: amounts{"cpu": 1000, "memory": 2 * gi, "pods": 2},
+		}, half, 4},
+		{"TestMaxAvailableReplicasGeneral: nil resource summary", nil, nil, 0},
+		{"TestMaxAvailableReplicasGeneral: no allowed pods", &Room{Allocatable: amounts{"pods": 10}, Allocated: amounts{"pods": 10}}, nil, 0},
+		{"TestMaxAvailableReplicasGeneral: nil replica requirements", &Room{Allocatable: amounts{"pods": 10}}, nil, 10},
+		{"TestMaxAvailableReplicasGeneral: basic resource estimation", usual, half, 6},
+		{"TestGetAllowedPodNumber: normal case", &Room{Allocatable: amounts{"pods": 100}, Allocated: amounts{"pods": 40}, Allocating: amounts{"pods": 10}}, nil, 50},
+		{"TestGetAllowedPodNumber: no allocatable pods", &Room{Allocated: amounts{"pods": 10}}, nil, 0},
+		{"TestGetAllowedPodNumber: over allocation", &Room{Allocatable: amounts{"pods": 100}, Allocated: amounts{"pods": 90}, Allocating: amounts{"pods": 20}}, nil, 0},
+		{"TestGetMaximumReplicasBasedOnClusterSummary: insufficient memory", &Room{
+			Allocatable: amounts{"cpu": 4000, "memory": 2 * gi, "pods": 10}, Allocated: amounts{"cpu": 1000, "memory": 3 * gi / 2},
+		}, half, 0},
+		{"worked example: pods 85, CPU 16", &Room{
+			Allocatable: amounts{"cpu": 16000, "pods": 110}, Allocated: amounts{"cpu": 6000, "pods": 20}, Allocating: amounts{"cpu": 2000, "pods": 5},
+		}, amounts{"cpu": 500}, 16},
+		{"worked example: no more than fits into 32 bits", &Room{Allocatable: amounts{"pods": 1 << 40}}, nil, 1<<31 - 1},
+	}
+	for _, tc := range tests {
+		if got := Estimate(tc.room, tc.request); got != tc.want {
+			t.Errorf("%s: got %d, want %d", tc.origin, got, tc.want)
+		}
+	}
+}
