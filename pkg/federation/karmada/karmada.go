@@ -94,6 +94,9 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 		PreviousTerm: status.SchedulerObservedAffinityName,
 		Fresh:        Fresh(spec, status),
 	}
+	if b.Fresh {
+		b.PreviousTerm = "" // Who asks for a new decision wants the first affinity again, if it can be had.
+	}
 	if spec.ReplicaRequirements != nil {
 		b.Request = Amounts(spec.ReplicaRequirements.ResourceRequest)
 	}

@@ -108,3 +108,14 @@ func TestCluster(t *testing.T) {
 		t.Error("a cluster of which nothing is known has no room to speak of")
 	}
 }
+
+func TestFreshDecisionsBeginWithTheFirstAffinity(t *testing.T) {
+	last := metav1.NewTime(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))
+	status := &workv1alpha2.ResourceBindingStatus{LastScheduledTime: &last, SchedulerObservedAffinityName: "second"}
+	for after, want := range map[time.Duration]string{-time.Second: "second", 0: "second", time.Second: ""} {
+		spec := &workv1alpha2.ResourceBindingSpec{RescheduleTriggeredAt: new(metav1.NewTime(last.Add(after)))}
+		if b, err := Binding(spec, status); err != nil || b.PreviousTerm != want || b.Fresh != (after > 0) {
+			t.Errorf("asked for %v after the decision: term %q, fresh %v, %v", after, b.PreviousTerm, b.Fresh, err)
+		}
+	}
+}
