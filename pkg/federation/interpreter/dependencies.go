@@ -176,3 +176,24 @@ func dependenciesOf(object *unstructured.Unstructured) ([]configv1alpha1.Depende
 	}
 	return d.sorted(), nil
 }
+
+// maxDependencies is how many references of one object are followed.
+const maxDependencies = 1000
+
+// CheckDependencies says what is wrong with references that a script or webhook gave.
+func CheckDependencies(references []configv1alpha1.DependentObjectReference) error {
+	if len(references) > maxDependencies {
+		return fmt.Errorf("%d dependencies; at most %d are possible", len(references), maxDependencies)
+	}
+	for i, reference := range references {
+		switch {
+		case reference.APIVersion == "":
+			return fmt.Errorf("dependency %d has no apiVersion", i+1)
+		case reference.Kind == "":
+			return fmt.Errorf("dependency %d has no kind", i+1)
+		case reference.Name == "" && reference.LabelSelector == nil:
+			return fmt.Errorf("dependency %d (%s) has neither name nor labelSelector", i+1, reference.Kind)
+		}
+	}
+	return nil
+}
