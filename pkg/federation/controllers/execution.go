@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-logr/logr"
@@ -42,6 +43,12 @@ var errConflict = errors.New("the object exists in the member and is not managed
 
 // errBeingDeleted is an object that somebody deletes in the member. Its end wakes the Work.
 var errBeingDeleted = errors.New("the object is being deleted in the member; it comes back when it is gone")
+
+// errNotInterpreted is an object that the member has, and of which the fleet does not understand what became of it.
+var errNotInterpreted = errors.New("the member has the object, but its state is not understood")
+
+// reasonNotInterpreted is that of the condition Applied then.
+const reasonNotInterpreted = "NotInterpreted"
 
 // Reconcile handles one Work.
 func (e *execution) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -99,7 +106,9 @@ func resultOf(failures []error, err error) (reconcile.Result, error) {
 	for _, failure := range failures {
 		switch {
 		case errors.Is(failure, errBeingDeleted):
-		case errors.Is(failure, errConflict) || apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure):
+		case errors.Is(failure, errConflict), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
+			result.RequeueAfter = retryConflict
+		case apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure):
 			result.RequeueAfter = retryConflict
 		default:
 			err = errors.Join(err, failure)
@@ -275,8 +284,11 @@ func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta
 	// Objects that are applied without a template's generation have none to report.
 	generation, _ := strconv.ParseInt(observed.GetAnnotations()[workv1alpha1.TemplateGenerationAnnotation], 10, 64)
 	reflected, err := e.interpreter.Reflect(ctx, observed, generation)
-	if err = errors.Join(healthErr, err); err != nil || reflected == nil {
-		return result, err
+	if err = errors.Join(healthErr, err); err != nil {
+		return result, fmt.Errorf("%w: %w", errNotInterpreted, err)
+	}
+	if reflected == nil {
+		return result, nil
 	}
 	raw, err := json.Marshal(reflected)
 	if err != nil {
@@ -292,7 +304,12 @@ func fillStatus(status *workv1alpha1.WorkStatus, statuses []workv1alpha1.Manifes
 	}
 	status.ManifestStatuses = statuses
 	meta.RemoveStatusCondition(&status.Conditions, workv1alpha1.ConditionDispatching)
-	if err := errors.Join(failures...); err != nil {
+	err := errors.Join(failures...)
+	if err != nil && !slices.ContainsFunc(failures, func(failure error) bool { return !errors.Is(failure, errNotInterpreted) }) {
+		setCondition(status, workv1alpha1.ConditionApplied, true, reasonNotInterpreted, shorten(err.Error()))
+		return
+	}
+	if err != nil {
 		setCondition(status, workv1alpha1.ConditionApplied, false, "AppliedFailed", shorten(err.Error()))
 		return
 	}

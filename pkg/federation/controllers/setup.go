@@ -132,11 +132,14 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
+	taught := newInterpretation(mgr, options)
 	return errors.Join(
-		addPropagation(ctx, mgr, options, skipped, worksController),
+		worksController.Watch(taught.wakeBindings),
+		addPropagation(ctx, mgr, options, skipped, worksController, taught),
+		addInterpretation(ctx, mgr, options, taught),
 		addScheduling(mgr, options),
 		rebalancing.Add(mgr, settings(options)),
-		addExecution(mgr, options, pool, changes),
+		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
 		addClusters(ctx, mgr, options, pool),
 	)
 }
@@ -168,7 +171,7 @@ func settings(options Options) func(reconcile.Reconciler) controller.Options {
 	return func(r reconcile.Reconciler) controller.Options { return typedOptions[reconcile.Request](options, r) }
 }
 
-func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller) error {
+func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller, taught *interpretation) error {
 	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped}
 	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
@@ -183,6 +186,7 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 	}
 	templates := newTemplateWatches(mgr.GetCache(), c, worksController, dependents.WatchKind)
 	dependents.Using(templates.ensure)
+	taught.templates = templates
 	w := &policyWatch{client: mgr.GetClient(), templates: templates, wake: wake}
 	policies, err := controller.New("policies", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
@@ -192,6 +196,8 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, enqueue[*policyv1alpha1.PropagationPolicy]())),
 		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, enqueue[*policyv1alpha1.ClusterPropagationPolicy]())),
 		c.Watch(wake),
+		c.Watch(taught.wakeTemplates),
+		dependents.Watch(taught.wakeDependents),
 		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
 		c.Watch(source.TypedKind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
 	)
@@ -257,7 +263,7 @@ func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
 	)
 }
 
-func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges) error {
+func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges, more source.Source) error {
 	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter}
 	c, err := controller.New("execution", mgr, typedOptions[reconcile.Request](options, e))
 	if err != nil {
@@ -270,6 +276,7 @@ func addExecution(mgr manager.Manager, options Options, pool *members.Pool, chan
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, enqueue[*workv1alpha1.Work](), workRelevant())),
 		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toWorks, readinessChanged())),
 		c.Watch(changes),
+		c.Watch(more),
 	)
 }
 

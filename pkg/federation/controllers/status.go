@@ -66,7 +66,7 @@ func statusItem(cluster string, work *workv1alpha1.Work) workv1alpha2.Aggregated
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha2.ResourceUnknown}
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
 	item.Applied = applied != nil && applied.Status == metav1.ConditionTrue
-	if applied != nil && !item.Applied {
+	if applied != nil && (!item.Applied || applied.Reason == reasonNotInterpreted) {
 		item.AppliedMessage = applied.Message
 	}
 	if len(work.Status.ManifestStatuses) > 0 {

@@ -60,6 +60,12 @@ func (w *templateWatches) ensure(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
+func (w *templateWatches) watches(gvk schema.GroupVersionKind) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watched[gvk]
+}
+
 // toBinding wakes the binding of an object that changed.
 func toBinding(gvk schema.GroupVersionKind) handler.TypedEventHandler[*unstructured.Unstructured, reconcile.Request] {
 	return handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{

@@ -91,6 +91,9 @@ func relevant[B client.Object]() predicate.TypedPredicate[B] {
 	return predicate.Or[B](predicate.TypedGenerationChangedPredicate[B]{}, predicate.TypedLabelChangedPredicate[B]{})
 }
 
+// Watch adds a source of bindings to look at.
+func (c *Controller) Watch(s source.Source) error { return c.controller.Watch(s) }
+
 // WatchKind wakes referrers when objects of the kind change: those that refer to them, and the objects' own bindings.
 func (c *Controller) WatchKind(gvk schema.GroupVersionKind) error {
 	kind := &unstructured.Unstructured{}
