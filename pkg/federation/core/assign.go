@@ -82,13 +82,14 @@ func divide(replicas int64, selected []candidate, weight func(candidate) int64, 
 	}
 	Apportion(replicas, shares, namesDescending(b.UID))
 	targets := toTargets(shares)
-	if add {
-		for i, c := range used {
-			targets[i].Replicas += int32(c.previous)
-		}
-		targets = append(targets, keep(unused)...)
+	if !add {
+		// They get nothing, and have a reason for it.
+		return append(targets, same(unused, 0)...), nil
 	}
-	return targets, nil
+	for i, c := range used {
+		targets[i].Replicas += int32(c.previous)
+	}
+	return append(targets, keep(unused)...), nil
 }
 
 // fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already, then with
