@@ -77,7 +77,13 @@ func (p propagationPolicy) claim(b bindings.Binding) {
 // removeClaims takes the marks of any policy away.
 func removeClaims(b bindings.Binding) {
 	bindings.RemoveMarks(b, policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.PropagationPolicyNamespaceAnnotation, policyv1alpha1.PropagationPolicyNameAnnotation,
-		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyNameAnnotation, policyv1alpha1.AppliedPlacementAnnotation)
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyNameAnnotation, policyv1alpha1.AppliedPlacementAnnotation, activatedTemplateAnnotation)
+}
+
+// isClaimed tells whether any policy has claimed the binding.
+func isClaimed(b bindings.Binding) bool {
+	a := b.GetAnnotations()
+	return a[policyv1alpha1.PropagationPolicyNameAnnotation] != "" || a[policyv1alpha1.ClusterPropagationPolicyNameAnnotation] != ""
 }
 
 // claims tells whether the binding was made for this policy.
@@ -154,8 +160,6 @@ func notOffered(spec *policyv1alpha1.PropagationSpec) []string {
 		}
 	}
 	report(spec.Failover != nil, "spec.failover")
-	report(spec.ActivationPreference != "", "spec.activationPreference")
-	report(spec.SchedulePriority != nil, "spec.schedulePriority")
 	report(spec.Placement.WorkloadAffinity != nil, "spec.placement.workloadAffinity")
 	return paths
 }

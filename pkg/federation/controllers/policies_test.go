@@ -43,16 +43,26 @@ func TestChoosePolicy(t *testing.T) {
 		holder int
 		want   string
 	}{
-		"none":                                    {nil, -1, ""},
-		"of another namespace":                    {[]propagationPolicy{policyOf("other", "a", 0, false, never)}, -1, ""},
-		"namespaced before cluster-wide":          {[]propagationPolicy{policyOf("", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, -1, "b"},
-		"higher priority":                         {[]propagationPolicy{policyOf("shop", "a", 0, true, never), policyOf("shop", "b", 1, false, never)}, -1, "b"},
-		"closer selector":                         {[]propagationPolicy{policyOf("shop", "a", 0, false, never), policyOf("shop", "b", 0, true, never)}, -1, "b"},
-		"smaller name":                            {[]propagationPolicy{policyOf("shop", "b", 0, false, never), policyOf("shop", "a", 0, false, never)}, -1, "a"},
-		"the holder keeps it":                     {[]propagationPolicy{policyOf("shop", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, 1, "b"},
-		"a higher priority preempts":              {[]propagationPolicy{policyOf("shop", "a", 9, true, always), policyOf("shop", "b", 0, false, never)}, 1, "a"},
-		"the same priority doesn't preempt":       {[]propagationPolicy{policyOf("shop", "a", 0, true, always), policyOf("shop", "b", 0, false, never)}, 1, "b"},
-		"namespaced preempts cluster-wide":        {[]propagationPolicy{policyOf("shop", "a", 0, true, always), policyOf("", "b", 9, false, never)}, 1, "a"},
+		"none":                              {nil, -1, ""},
+		"of another namespace":              {[]propagationPolicy{policyOf("other", "a", 0, false, never)}, -1, ""},
+		"namespaced before cluster-wide":    {[]propagationPolicy{policyOf("", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, -1, "b"},
+		"higher priority":                   {[]propagationPolicy{policyOf("shop", "a", 0, true, never), policyOf("shop", "b", 1, false, never)}, -1, "b"},
+		"closer selector":                   {[]propagationPolicy{policyOf("shop", "a", 0, false, never), policyOf("shop", "b", 0, true, never)}, -1, "b"},
+		"smaller name":                      {[]propagationPolicy{policyOf("shop", "b", 0, false, never), policyOf("shop", "a", 0, false, never)}, -1, "a"},
+		"the holder keeps it":               {[]propagationPolicy{policyOf("shop", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, 1, "b"},
+		"a higher priority preempts":        {[]propagationPolicy{policyOf("shop", "a", 9, true, always), policyOf("shop", "b", 0, false, never)}, 1, "a"},
+		"the same priority doesn't preempt": {[]propagationPolicy{policyOf("shop", "a", 0, true, always), policyOf("shop", "b", 0, false, never)}, 1, "b"},
+		"namespaced preempts cluster-wide":  {[]propagationPolicy{policyOf("shop", "a", 0, true, always), policyOf("", "b", 9, false, never)}, 1, "a"},
+		// Numbers of pkg/detector/preemption_test.go and compare_test.go of the published implementation, v1.12.0 and later.
+		"3 of 2, 3 and 4: only larger ones":       {[]propagationPolicy{policyOf("shop", "two", 2, true, always), policyOf("shop", "four", 4, true, never), policyOf("shop", "three", 3, true, always)}, 0, "three"},
+		"of 3 and 4, the largest":                 {[]propagationPolicy{policyOf("shop", "two", 2, true, always), policyOf("shop", "three", 3, true, always), policyOf("shop", "four", 4, true, always)}, 0, "four"},
+		"cluster-wide, the same":                  {[]propagationPolicy{policyOf("", "two", 2, true, always), policyOf("", "three", 3, true, always), policyOf("", "four", 4, true, always)}, 0, "four"},
+		"none larger that may":                    {[]propagationPolicy{policyOf("shop", "two", 2, true, always), policyOf("shop", "four", 4, true, never)}, 0, "two"},
+		"larger, by kind, over name":              {[]propagationPolicy{policyOf("shop", "a", 1, true, never), policyOf("shop", "b", 2, false, never)}, -1, "b"},
+		"-1 by name under 0 by kind":              {[]propagationPolicy{policyOf("shop", "a", -1, true, never), policyOf("shop", "b", 0, false, never)}, -1, "b"},
+		"1 by name over 0 by name":                {[]propagationPolicy{policyOf("shop", "a", 0, true, never), policyOf("shop", "b", 1, true, never)}, -1, "b"},
+		"1 by name twice, the smaller name":       {[]propagationPolicy{policyOf("", "b", 1, true, never), policyOf("", "a", 1, true, never)}, -1, "a"},
+		"1 by name over 1 by kind":                {[]propagationPolicy{policyOf("", "b", 1, true, never), policyOf("", "a", 1, false, never)}, -1, "b"},
 		"cluster-wide doesn't preempt namespaced": {[]propagationPolicy{policyOf("", "a", 9, true, always), policyOf("shop", "b", 0, false, never)}, 1, "b"},
 	}
 	for name, tc := range tests {

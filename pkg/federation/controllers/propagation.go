@@ -62,8 +62,9 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	if policy == nil {
 		return reconcile.Result{}, p.withdraw(ctx, existing)
 	}
-	if missing, err := p.missingOverrides(ctx, policy, key.Namespace); err != nil || missing != "" {
-		return p.waitForOverride(policy, template, missing), err
+	if missing, err := p.missingOverrides(ctx, policy); err != nil || missing != "" {
+		p.waitForOverride(policy, template, missing)
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, p.ensure(ctx, template, policy, existing)
 }
@@ -99,14 +100,15 @@ func (p *propagation) withdraw(ctx context.Context, existing bindings.Binding) e
 	return client.IgnoreNotFound(p.client.Delete(ctx, existing, client.Preconditions{UID: new(existing.GetUID())}))
 }
 
-// missingOverrides names the first override policy that must exist before anything is propagated.
-func (p *propagation) missingOverrides(ctx context.Context, policy *propagationPolicy, namespace string) (string, error) {
+// missingOverrides names the first override policy that must exist before anything is propagated. Those of a cluster-wide policy are
+// cluster-wide as well.
+func (p *propagation) missingOverrides(ctx context.Context, policy *propagationPolicy) (string, error) {
 	for _, name := range policy.spec.DependentOverrides {
 		var object client.Object = &policyv1alpha1.OverridePolicy{}
-		if namespace == "" {
+		if !policy.namespaced() {
 			object = &policyv1alpha1.ClusterOverridePolicy{}
 		}
-		err := p.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
+		err := p.client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return "", err
 		}
@@ -117,24 +119,42 @@ func (p *propagation) missingOverrides(ctx context.Context, policy *propagationP
 	return "", nil
 }
 
-func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstructured.Unstructured, missing string) reconcile.Result {
+// waitForOverride tells what is missing; its creation wakes the policy.
+func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstructured.Unstructured, missing string) {
 	if missing == "" {
-		return reconcile.Result{}
+		return
 	}
 	p.events.Eventf(policy.Object, template, corev1.EventTypeWarning, "WaitingForOverride", "Propagate",
 		"spec.dependentOverrides: there is no override policy %q yet", missing)
-	return reconcile.Result{RequeueAfter: waitForOverride}
 }
 
 func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, existing bindings.Binding) error {
+	content, err := contentOf(template)
+	if err != nil {
+		return p.refuse(template, err)
+	}
+	if existing != nil && existing.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if activationOf(policy, template, existing, content) == activateClaim {
+		return p.claimOnly(ctx, template, policy, existing, content)
+	}
 	wants, err := p.wants(ctx, template)
 	if err != nil {
 		return p.refuse(template, err)
 	}
+	if wants.priority, err = p.schedulePriority(ctx, policy); err != nil {
+		return err
+	}
+	wanted := buildBinding(template, policy, wants, existing)
+	markActivation(wanted, policy, content)
+	return p.write(ctx, template, policy, wanted, existing)
+}
+
+func (p *propagation) write(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, wanted, existing bindings.Binding) error {
 	if existing == nil {
-		created := buildBinding(template, policy, wants, nil)
-		if err := p.client.Create(ctx, created); err != nil {
-			return fmt.Errorf("creating binding %s: %w", client.ObjectKeyFromObject(created), err)
+		if err := p.client.Create(ctx, wanted); err != nil {
+			return fmt.Errorf("creating binding %s: %w", client.ObjectKeyFromObject(wanted), err)
 		}
 		if paths := notOffered(policy.spec); len(paths) > 0 {
 			p.events.Eventf(policy.Object, template, corev1.EventTypeWarning, "NotOffered", "Propagate",
@@ -142,11 +162,7 @@ func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstruc
 		}
 		return nil
 	}
-	if existing.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	updated := buildBinding(template, policy, wants, existing)
-	return p.update(ctx, existing, updated)
+	return p.update(ctx, existing, wanted)
 }
 
 func (p *propagation) update(ctx context.Context, existing, updated bindings.Binding) error {
@@ -198,6 +214,7 @@ func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Uns
 	spec.Failover = policy.Failover.DeepCopy()
 	spec.ConflictResolution = policy.ConflictResolution
 	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
+	spec.WorkloadAffinityGroups = affinityGroups(policy.Placement.WorkloadAffinity, template.GetLabels())
 	fillSuspension(spec, policy.Suspension)
 }
 
@@ -214,10 +231,11 @@ func fillSuspension(spec *workv1alpha2.ResourceBindingSpec, wanted *policyv1alph
 	}
 }
 
-// wants is what an object asks of clusters: replicas of one kind, or components.
+// wants is what an object asks of clusters, replicas of one kind or components, and how urgently.
 type wants struct {
 	workload   *interpreter.Workload
 	components []workv1alpha2.Component
+	priority   *workv1alpha2.SchedulePriority
 }
 
 // wants asks the interpreter. An object with components is not asked for its replicas.
@@ -232,6 +250,7 @@ func (p *propagation) wants(ctx context.Context, template *unstructured.Unstruct
 
 func (w *wants) fill(spec *workv1alpha2.ResourceBindingSpec) {
 	spec.Replicas, spec.ReplicaRequirements, spec.Components = 0, nil, w.components
+	spec.SchedulePriority = w.priority
 	if w.workload != nil {
 		spec.Replicas, spec.ReplicaRequirements = w.workload.Replicas, w.workload.Requirements
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,7 +43,6 @@ import (
 
 // Times after which something is tried again that no event announces.
 const (
-	waitForOverride    = 5 * time.Second
 	retryUnschedulable = 10 * time.Second
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
@@ -195,6 +196,9 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 	return errors.Join(
 		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.PropagationPolicy{}, enqueue[*policyv1alpha1.PropagationPolicy]())),
 		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterPropagationPolicy{}, enqueue[*policyv1alpha1.ClusterPropagationPolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &schedulingv1.PriorityClass{}, toPolicies(mgr.GetClient(), namesPriorityClass))),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, toPolicies(mgr.GetClient(), waitsFor[*policyv1alpha1.OverridePolicy]), created[*policyv1alpha1.OverridePolicy]())),
+		policies.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, toPolicies(mgr.GetClient(), waitsFor[*policyv1alpha1.ClusterOverridePolicy]), created[*policyv1alpha1.ClusterOverridePolicy]())),
 		c.Watch(wake),
 		c.Watch(taught.wakeTemplates),
 		dependents.Watch(taught.wakeDependents),
@@ -291,6 +295,15 @@ func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool
 	}
 	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted())
 	return ctrl.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, enqueue[*clusterv1alpha1.Cluster](), changed))
+}
+
+// waitsFor tells whether a policy lists an override policy that must exist first. Those of a namespace are only for its own policies.
+func waitsFor[T client.Object](policy propagationPolicy, override T) bool {
+	return policy.GetNamespace() == override.GetNamespace() && slices.Contains(policy.spec.DependentOverrides, override.GetName())
+}
+
+func created[T client.Object]() predicate.TypedFuncs[T] {
+	return predicate.TypedFuncs[T]{UpdateFunc: func(event.TypedUpdateEvent[T]) bool { return false }, DeleteFunc: func(event.TypedDeleteEvent[T]) bool { return false }}
 }
 
 func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {

@@ -143,6 +143,23 @@ func (w *works) removeAll(ctx context.Context, existing map[string]*workv1alpha1
 	return nil
 }
 
+// removeMoved removes the Work of a cluster that the object left for others. spec.preserveResourcesOnDeletion is about objects that
+// are given up; here a copy that stayed would be one too many. A cluster that leaves the fleet keeps what is preserved.
+func (w *works) removeMoved(ctx context.Context, name string, work *workv1alpha1.Work) error {
+	cluster, err := w.cluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	if work.Spec.PreserveResourcesOnDeletion != nil && work.DeletionTimestamp == nil && cluster != nil && cluster.DeletionTimestamp == nil {
+		before := work.DeepCopy()
+		work.Spec.PreserveResourcesOnDeletion = nil
+		if err := w.client.Patch(ctx, work, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("updating Work %s: %w", client.ObjectKeyFromObject(work), err)
+		}
+	}
+	return w.remove(ctx, work)
+}
+
 func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {
 	if work.DeletionTimestamp != nil {
 		return nil
@@ -183,7 +200,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	}
 	for cluster, work := range existing {
 		if !targets[cluster] {
-			if err := w.remove(ctx, work); err != nil {
+			if err := w.removeMoved(ctx, cluster, work); err != nil {
 				return nil, err
 			}
 		}

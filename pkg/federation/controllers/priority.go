@@ -1,0 +1,58 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+)
+
+// schedulePriority gives the value of the PriorityClass that a policy names; nil if it names none. A class that doesn't exist counts
+// as 0, the policy's event says so, and its creation wakes the policy.
+func (p *propagation) schedulePriority(ctx context.Context, policy *propagationPolicy) (*workv1alpha2.SchedulePriority, error) {
+	wanted := policy.spec.SchedulePriority
+	if wanted == nil {
+		return nil, nil
+	}
+	class := &schedulingv1.PriorityClass{}
+	err := p.client.Get(ctx, types.NamespacedName{Name: wanted.PriorityClassName}, class)
+	if apierrors.IsNotFound(err) {
+		p.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, "PriorityClassNotFound", "Propagate",
+			"spec.schedulePriority.priorityClassName: the fleet has no PriorityClass %q; until it has, the priority is 0", wanted.PriorityClassName)
+		return &workv1alpha2.SchedulePriority{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PriorityClass %s: %w", wanted.PriorityClassName, err)
+	}
+	return &workv1alpha2.SchedulePriority{Priority: class.Value}, nil
+}
+
+// toPolicies wakes the policies that a change elsewhere concerns.
+func toPolicies[T client.Object](reader client.Reader, concerns func(propagationPolicy, T) bool) handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
+		policies, err := listPropagationPolicies(ctx, reader)
+		if err != nil {
+			return nil
+		}
+		var requests []reconcile.Request
+		for _, policy := range policies {
+			if concerns(policy, object) {
+				requests = append(requests, requestFor(policy))
+			}
+		}
+		return requests
+	})
+}
+
+// namesPriorityClass tells whether the policy's priority is that of a class.
+func namesPriorityClass(policy propagationPolicy, class *schedulingv1.PriorityClass) bool {
+	return policy.spec.SchedulePriority != nil && policy.spec.SchedulePriority.PriorityClassName == class.Name
+}
