@@ -63,6 +63,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval, "how often a member's version, APIs, nodes and pods are looked at")
 	flags.DurationVar(&options.Clusters.FailureThreshold, "cluster-failure-threshold", options.Clusters.FailureThreshold, "how long a ready member must fail to answer before it counts as not ready")
 	flags.DurationVar(&options.Clusters.SuccessThreshold, "cluster-success-threshold", options.Clusters.SuccessThreshold, "how long a failed member must answer before it counts as ready")
+	failoverFlags(flags, &options.Failover)
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	logging.AddFlags(goFlags)
 	flags.AddGoFlagSet(goFlags)

@@ -91,7 +91,7 @@ func (e *execution) apply(ctx context.Context, work *workv1alpha1.Work, cluster 
 		return reconcile.Result{}, nil
 	}
 	statuses, failures := e.applyAll(ctx, member, work)
-	err := e.writeStatus(ctx, work, func(status *workv1alpha1.WorkStatus) { fillStatus(status, statuses, failures) })
+	err := e.writeStatus(ctx, work, func(status *workv1alpha1.WorkStatus) { fillStatus(status, work.Generation, statuses, failures) })
 	return resultOf(failures, err)
 }
 
@@ -298,22 +298,23 @@ func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta
 	return result, nil
 }
 
-func fillStatus(status *workv1alpha1.WorkStatus, statuses []workv1alpha1.ManifestStatus, failures []error) {
+func fillStatus(status *workv1alpha1.WorkStatus, generation int64, statuses []workv1alpha1.ManifestStatus, failures []error) {
 	if sameStatuses(status.ManifestStatuses, statuses) {
 		statuses = status.ManifestStatuses
 	}
 	status.ManifestStatuses = statuses
 	meta.RemoveStatusCondition(&status.Conditions, workv1alpha1.ConditionDispatching)
-	err := errors.Join(failures...)
-	if err != nil && !slices.ContainsFunc(failures, func(failure error) bool { return !errors.Is(failure, errNotInterpreted) }) {
-		setCondition(status, workv1alpha1.ConditionApplied, true, reasonNotInterpreted, shorten(err.Error()))
-		return
+	applied := metav1.Condition{
+		Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionTrue, ObservedGeneration: generation,
+		Reason: "AppliedSuccessful", Message: "The member has all manifests",
 	}
-	if err != nil {
-		setCondition(status, workv1alpha1.ConditionApplied, false, "AppliedFailed", shorten(err.Error()))
-		return
+	if err := errors.Join(failures...); err != nil {
+		applied.Reason, applied.Message = reasonNotInterpreted, shorten(err.Error())
+		if slices.ContainsFunc(failures, func(failure error) bool { return !errors.Is(failure, errNotInterpreted) }) {
+			applied.Status, applied.Reason = metav1.ConditionFalse, "AppliedFailed"
+		}
 	}
-	setCondition(status, workv1alpha1.ConditionApplied, true, "AppliedSuccessful", "The member has all manifests")
+	meta.SetStatusCondition(&status.Conditions, applied)
 }
 
 // sameStatuses compares by meaning: the text that was stored may have its fields in another order.

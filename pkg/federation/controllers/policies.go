@@ -159,7 +159,6 @@ func notOffered(spec *policyv1alpha1.PropagationSpec) []string {
 			paths = append(paths, path)
 		}
 	}
-	report(spec.Failover != nil, "spec.failover")
 	report(spec.Placement.WorkloadAffinity != nil, "spec.placement.workloadAffinity")
 	return paths
 }

@@ -94,8 +94,8 @@ func TestClaimReplacesAnEarlierOne(t *testing.T) {
 }
 
 func TestNotOffered(t *testing.T) {
-	spec := &policyv1alpha1.PropagationSpec{Failover: &policyv1alpha1.FailoverBehavior{}}
-	if got := notOffered(spec); len(got) != 1 || got[0] != "spec.failover" {
+	spec := &policyv1alpha1.PropagationSpec{Placement: policyv1alpha1.Placement{WorkloadAffinity: &policyv1alpha1.WorkloadAffinity{}}}
+	if got := notOffered(spec); len(got) != 1 || got[0] != "spec.placement.workloadAffinity" {
 		t.Errorf("got %v", got)
 	}
 	if got := notOffered(&policyv1alpha1.PropagationSpec{}); len(got) != 0 {

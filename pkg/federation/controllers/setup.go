@@ -36,6 +36,7 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
@@ -63,6 +64,8 @@ type Options struct {
 	HealthAddress  string
 	// Clusters says how members are watched over.
 	Clusters ClusterOptions
+	// Failover says when objects leave what failed, and when they return.
+	Failover failover.Options
 	// Interpreter knows the kinds of objects; by default one that the fleet's customizations and webhooks teach.
 	Interpreter *interpreter.Interpreter
 }
@@ -71,6 +74,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		SkippedNamespaces: "kube-.*", Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
+		Failover: failover.DefaultOptions(),
 	}
 }
 
@@ -142,6 +146,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		rebalancing.Add(mgr, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
 		addClusters(ctx, mgr, options, pool),
+		addFailover(mgr, options),
 	)
 }
 
@@ -282,6 +287,12 @@ func addExecution(mgr manager.Manager, options Options, pool *members.Pool, chan
 		c.Watch(changes),
 		c.Watch(more),
 	)
+}
+
+func addFailover(mgr manager.Manager, options Options) error {
+	settings := options.Failover
+	settings.Workers = options.Workers
+	return failover.Add(mgr, settings, workBindingIndex)
 }
 
 func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool) error {

@@ -23,6 +23,7 @@ func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *
 	before := b.DeepCopyObject().(bindings.Binding)
 	status := b.BindingStatus()
 	status.AggregatedStatus = aggregatedStatus(b, existing, failures)
+	status.AggregatedGeneration = aggregatedGeneration(b, existing)
 	setFullyApplied(b)
 	if err := bindings.PatchStatus(ctx, w.client, before, b); err != nil {
 		return err

@@ -177,6 +177,11 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	if err != nil {
 		return nil, err
 	}
+	leaving := departuresOf(b)
+	mustWait, err := w.mustWait(ctx, leaving, existing)
+	if err != nil {
+		return nil, err
+	}
 	targets := map[string]bool{}
 	failures := map[string]error{}
 	completions := interpreter.SplitCompletions(template, coreTargets(b), b.BindingSpec().Replicas)
@@ -186,10 +191,13 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 		if err != nil {
 			return nil, err
 		}
-		if cluster == nil {
+		if cluster == nil || mustWait && existing[target.Name] == nil {
 			continue
 		}
-		wanted, err := w.buildWork(ctx, b, template, target, cluster, policies, completions)
+		wanted, err := w.buildWork(ctx, b, template, leaving.share(target), cluster, policies, completions)
+		if err == nil {
+			err = leaving.preserve(wanted, existing[target.Name], target.Name)
+		}
 		if err != nil {
 			failures[target.Name] = err
 			continue
@@ -200,7 +208,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	}
 	for cluster, work := range existing {
 		if !targets[cluster] {
-			if err := w.removeMoved(ctx, cluster, work); err != nil {
+			if err := w.removeDeparted(ctx, leaving, cluster, work); err != nil {
 				return nil, err
 			}
 		}
@@ -249,7 +257,7 @@ func (w *works) overridePolicies(ctx context.Context, namespace string) ([]overr
 	return result, nil
 }
 
-// ensure creates or updates a Work. One that is being deleted is waited for: its removal wakes the binding.
+// ensure creates or updates a Work; existing is what it is afterwards. One that is being deleted is waited for: its removal wakes the binding.
 func (w *works) ensure(ctx context.Context, wanted, existing *workv1alpha1.Work) error {
 	if existing == nil {
 		if err := w.client.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -266,6 +274,7 @@ func (w *works) ensure(ctx context.Context, wanted, existing *workv1alpha1.Work)
 	if err := w.client.Update(ctx, updated); err != nil {
 		return fmt.Errorf("updating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
 	}
+	*existing = *updated
 	return nil
 }
 

@@ -61,6 +61,14 @@ func (s Snapshot) Serves(name string) bool {
 	return found && !s.clusters[i].Deleting
 }
 
+// RoomOf gives what is known of the free resources of a cluster; nil if nothing is.
+func (s Snapshot) RoomOf(name string) *Room {
+	if i, found := s.index[name]; found {
+		return s.clusters[i].Room
+	}
+	return nil
+}
+
 // Names of all clusters, sorted.
 func (s Snapshot) Names() []string {
 	names := make([]string, len(s.clusters))

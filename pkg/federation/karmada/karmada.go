@@ -103,8 +103,9 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 	for _, c := range spec.Clusters {
 		b.Previous = append(b.Previous, core.Target{Cluster: c.Name, Replicas: c.Replicas})
 	}
-	for _, task := range spec.GracefulEvictionTasks {
-		b.Evicted = append(b.Evicted, task.FromCluster)
+	b.Evicted = evicted(spec)
+	if back := spec.LastFailBack; back != nil && back.AffinityName != "" {
+		b.PreviousTerm = back.AffinityName
 	}
 	return b, nil
 }

@@ -1,0 +1,206 @@
+package failover
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+)
+
+const testIndex = "binding"
+
+// world is a fleet of m1 and m2 with one binding, and a clock.
+type world struct {
+	t       *testing.T
+	client  client.Client
+	objects *objects
+	taints  *taints
+	now     time.Time
+}
+
+func newWorld(t *testing.T, change func(*workv1alpha2.ResourceBinding)) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Generation: 1}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "b"}
+	b.Spec.Replicas, b.Spec.Placement = 2, &policyv1alpha1.Placement{}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}
+	if change != nil {
+		change(b)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &clusterv1alpha1.Cluster{}).
+		WithIndex(&workv1alpha1.Work{}, testIndex, func(object client.Object) []string {
+			key, _ := bindings.OfWork(object.(*workv1alpha1.Work))
+			return []string{key.String()}
+		}).
+		WithObjects(b, testCluster("m1"), testCluster("m2")).Build()
+	w := &world{t: t, client: c, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	clock := func() time.Time { return w.now }
+	options := DefaultOptions()
+	w.objects = &objects{client: c, events: events.NewFakeRecorder(100), now: clock, options: options, pace: newPace(options.EvictionRate), workIndex: testIndex}
+	w.taints = &taints{client: c, events: events.NewFakeRecorder(100), now: clock, options: options}
+	return w
+}
+
+func testCluster(name string) *clusterv1alpha1.Cluster {
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Status.KubernetesVersion = "v1.36.0"
+	cluster.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
+	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"}}
+	return cluster
+}
+
+func (w *world) binding() *workv1alpha2.ResourceBinding {
+	w.t.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	if err := w.client.Get(context.Background(), types.NamespacedName{Namespace: "ns", Name: "b"}, b); err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// reconcile first the clusters, then the binding, as one that nobody else works on.
+func (w *world) reconcile() reconcile.Result {
+	w.t.Helper()
+	for _, name := range []string{"m1", "m2"} {
+		if _, err := w.taints.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	result, err := w.objects.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "b"}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result
+}
+
+func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
+
+// ready says whether a cluster answers, from now on.
+func (w *world) ready(name string, status metav1.ConditionStatus) {
+	w.t.Helper()
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := w.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
+		w.t.Fatal(err)
+	}
+	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(w.now)}}
+	if err := w.client.Status().Update(context.Background(), cluster); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// schedule writes a decision, and that the copies are as healthy as given.
+func (w *world) schedule(health workv1alpha2.ResourceHealth, clusters ...string) {
+	w.t.Helper()
+	b := w.binding()
+	b.Spec.Clusters = nil
+	for _, name := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name, Replicas: 2})
+	}
+	if err := w.client.Update(context.Background(), b); err != nil {
+		w.t.Fatal(err)
+	}
+	b.Status.SchedulerObservedGeneration, b.Status.AggregatedGeneration = b.Generation, b.Generation
+	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionTrue, Reason: workv1alpha2.ReasonSuccess, LastTransitionTime: metav1.NewTime(w.now)}}
+	b.Status.AggregatedStatus = nil
+	for _, name := range clusters {
+		b.Status.AggregatedStatus = append(b.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true, Health: health})
+	}
+	if err := w.client.Status().Update(context.Background(), b); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) want(what string, clusters, tasks, failed int) {
+	w.t.Helper()
+	b := w.binding()
+	remembered := 0
+	if b.Spec.BeforeFailover != nil {
+		remembered = len(b.Spec.BeforeFailover.Failed)
+	}
+	if len(b.Spec.Clusters) != clusters || len(b.Spec.GracefulEvictionTasks) != tasks || remembered != failed {
+		w.t.Fatalf("%s: clusters %v, tasks %v, before %+v; want %d, %d, %d failed", what, b.Spec.Clusters, b.Spec.GracefulEvictionTasks, b.Spec.BeforeFailover, clusters, tasks, failed)
+	}
+}
+
+// TestThereAndBack follows an object that leaves a member that is away, and returns.
+func TestThereAndBack(t *testing.T) {
+	w := newWorld(t, nil)
+	w.reconcile()
+	w.want("at rest", 1, 0, 0)
+	w.ready("m1", metav1.ConditionUnknown)
+	w.pass(4 * time.Minute)
+	w.reconcile()
+	w.want("away for a while", 1, 0, 0)
+	w.pass(time.Minute)
+	w.reconcile()
+	w.want("away for too long", 0, 1, 1)
+	w.schedule(workv1alpha2.ResourceUnhealthy, "m2")
+	w.pass(20 * time.Minute)
+	w.reconcile()
+	w.want("the replacement is not healthy", 1, 1, 1)
+	w.schedule(workv1alpha2.ResourceHealthy, "m2")
+	w.reconcile()
+	w.want("the replacement is healthy", 1, 0, 1)
+	w.schedule(workv1alpha2.ResourceHealthy, "m2")
+
+	w.ready("m1", metav1.ConditionTrue)
+	w.reconcile()
+	w.pass(4 * time.Minute)
+	w.reconcile()
+	w.want("the window is not over", 1, 0, 1)
+	w.ready("m1", metav1.ConditionFalse)
+	w.reconcile()
+	w.pass(2 * time.Minute)
+	w.ready("m1", metav1.ConditionTrue)
+	w.reconcile()
+	w.pass(4 * time.Minute)
+	w.reconcile()
+	w.want("a flap starts the window again", 1, 0, 1)
+	w.pass(time.Minute)
+	w.reconcile()
+	b := w.binding()
+	if len(b.Spec.Clusters) != 2 || b.Spec.LastFailBack == nil || b.Spec.BeforeFailover != nil {
+		t.Fatalf("not returned: %+v", b.Spec)
+	}
+}
+
+func TestEvictionsKeepTheirPace(t *testing.T) {
+	p := newPace(0.5)
+	now := time.Unix(0, 0)
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+	if p.wait(key("a"), now) != 0 || p.wait(key("b"), now) != 2*time.Second || p.wait(key("c"), now) != 4*time.Second {
+		t.Error("one every two seconds")
+	}
+	if got := p.wait(key("b"), now.Add(time.Second)); got != time.Second {
+		t.Errorf("b keeps its place, but waits %s", got)
+	}
+	p.leave(key("c"), now)
+	if got := p.wait(key("d"), now); got != 4*time.Second {
+		t.Errorf("d takes the place of c, but waits %s", got)
+	}
+	slow := newPace(0)
+	if slow.wait(key("a"), now) != 0 || slow.wait(key("b"), now) != 30*time.Minute {
+		t.Error("rate 0 is one in 30 minutes")
+	}
+}

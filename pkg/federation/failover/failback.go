@@ -1,0 +1,226 @@
+package failover
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+)
+
+// repeatedFailure is how long an object that failed by itself stays away after it has returned once already.
+const repeatedFailure = time.Hour
+
+// Returnable gives the failed clusters that may have the object again, since they have been steadily healthy for the window, and when
+// the next one may; zero if only a change can tell. steady holds since when the welcome clusters are as they are.
+func Returnable(spec *workv1alpha2.ResourceBindingSpec, steady map[string]time.Time, window time.Duration, now time.Time) (clusters []string, next time.Duration) {
+	if spec.BeforeFailover == nil {
+		return nil, 0
+	}
+	for _, failed := range spec.BeforeFailover.Failed {
+		since, welcome := steady[failed.Name]
+		if !welcome {
+			continue
+		}
+		if failed.Time.After(since) {
+			since = failed.Time.Time
+		}
+		left := window - now.Sub(since)
+		if failed.Reason == workv1alpha2.EvictionReasonApplicationFailure && spec.LastFailBack != nil {
+			left = max(left, repeatedFailure-now.Sub(spec.LastFailBack.Time.Time))
+		}
+		if left <= 0 {
+			clusters = append(clusters, failed.Name)
+		} else if next == 0 || left < next {
+			next = left
+		}
+	}
+	return clusters, next
+}
+
+// Moved tells whether the policy has changed since the object left: then there is nowhere to return to.
+func Moved(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return spec.BeforeFailover != nil && spec.BeforeFailover.PlacementHash != karmada.PlacementHash(spec.Placement)
+}
+
+// Plan is a return that can be written.
+type Plan struct {
+	// Spec of the binding after it.
+	Spec *workv1alpha2.ResourceBindingSpec
+	// Arrivals are the clusters that get the object, or more of it.
+	Arrivals []string
+}
+
+// Return plans how an object comes back to the clusters given. Without an arrival the plan only forgets the failures, because the
+// object has no place in these clusters any more. Nil means to wait: the clusters lack room at the moment.
+func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, released []string, now time.Time) (*Plan, error) {
+	wanted := spec.DeepCopy()
+	before := spec.BeforeFailover
+	for _, name := range released {
+		forget(wanted, name)
+		wanted.GracefulEvictionTasks = withoutTask(wanted.GracefulEvictionTasks, name)
+	}
+	binding, err := karmada.Binding(wanted, status)
+	if err != nil {
+		return nil, err
+	}
+	binding.PreviousTerm, binding.Fresh = before.AffinityName, false
+	binding.Previous = home(before.Clusters, spec.Clusters, released, spec.Replicas)
+	decision := core.Decide(clusters, binding)
+	if decision.Failure != nil {
+		return nil, nil
+	}
+	return move(clusters, binding, spec, wanted, decision, now), nil
+}
+
+// ReturnToEarlierTerm plans how an object moves to an affinity term before the one in use. Nil means that none of them can be satisfied.
+func ReturnToEarlierTerm(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, now time.Time) (*Plan, error) {
+	current := termIndex(spec.Placement, status.SchedulerObservedAffinityName)
+	if current <= 0 {
+		return nil, nil
+	}
+	wanted := spec.DeepCopy()
+	binding, err := karmada.Binding(wanted, status)
+	if err != nil {
+		return nil, err
+	}
+	binding.PreviousTerm, binding.Placement.Terms = "", binding.Placement.Terms[:current]
+	decision := core.Decide(clusters, binding)
+	if decision.Failure != nil {
+		return nil, nil
+	}
+	return move(clusters, binding, spec, wanted, decision, now), nil
+}
+
+// termIndex of the affinity term of that name; -1 if there is none.
+func termIndex(placement *policyv1alpha1.Placement, name string) int {
+	if placement == nil || name == "" {
+		return -1
+	}
+	return slices.IndexFunc(placement.ClusterAffinities, func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == name })
+}
+
+// move completes a plan: what shrinks or goes stays as it is until what arrives is healthy.
+func move(clusters core.Snapshot, binding core.Binding, old, wanted *workv1alpha2.ResourceBindingSpec, decision core.Decision, now time.Time) *Plan {
+	wanted.Clusters = karmada.Targets(decision.Targets)
+	arrivals := growing(old.Clusters, wanted.Clusters)
+	if len(arrivals) == 0 {
+		wanted.Clusters = old.Clusters
+		return &Plan{Spec: wanted}
+	}
+	if !roomFor(clusters, binding, old, wanted.Clusters) {
+		return nil
+	}
+	for _, c := range old.Clusters {
+		i := slices.IndexFunc(wanted.Clusters, func(w workv1alpha2.TargetCluster) bool { return w.Name == c.Name })
+		if i < 0 || wanted.Clusters[i].Replicas < c.Replicas {
+			wanted.GracefulEvictionTasks = append(withoutTask(wanted.GracefulEvictionTasks, c.Name), leftBehind(c, now))
+		}
+	}
+	wanted.LastFailBack = &workv1alpha2.FailBack{Time: metav1.NewTime(now), Clusters: arrivals, AffinityName: decision.Term}
+	return &Plan{Spec: wanted, Arrivals: arrivals}
+}
+
+func leftBehind(c workv1alpha2.TargetCluster, now time.Time) workv1alpha2.GracefulEvictionTask {
+	task := workv1alpha2.GracefulEvictionTask{
+		FromCluster: c.Name, PurgeMode: policyv1alpha1.PurgeModeGracefully, Reason: workv1alpha2.EvictionReasonReturned,
+		Producer: workv1alpha2.EvictionProducerFailBack, CreationTimestamp: &metav1.Time{Time: now},
+		Message: "the object returns to the clusters that it left; this copy goes when they have it",
+	}
+	if c.Replicas > 0 {
+		task.Replicas = &c.Replicas
+	}
+	return task
+}
+
+// growing clusters get the object or more replicas of it.
+func growing(old, wanted []workv1alpha2.TargetCluster) []string {
+	var result []string
+	for _, w := range wanted {
+		i := slices.IndexFunc(old, func(c workv1alpha2.TargetCluster) bool { return c.Name == w.Name })
+		if i < 0 || old[i].Replicas < w.Replicas {
+			result = append(result, w.Name)
+		}
+	}
+	return result
+}
+
+// roomFor checks the clusters that grow, where replicas are divided by room. Copies that were never removed have their room already.
+func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.ResourceBindingSpec, wanted []workv1alpha2.TargetCluster) bool {
+	if binding.Placement.Strategy != core.DynamicWeight && binding.Placement.Strategy != core.Aggregated {
+		return true
+	}
+	has := map[string]int64{}
+	for _, task := range old.GracefulEvictionTasks {
+		if task.Replicas != nil && PurgeMode(task.PurgeMode) != policyv1alpha1.PurgeModeDirectly {
+			has[task.FromCluster] = int64(*task.Replicas)
+		}
+	}
+	for _, c := range old.Clusters {
+		has[c.Name] = int64(c.Replicas)
+	}
+	for _, w := range wanted {
+		more := int64(w.Replicas) - has[w.Name]
+		if more > 0 && core.Estimate(clusters.RoomOf(w.Name), binding.Request) < more {
+			return false
+		}
+	}
+	return true
+}
+
+// home divides replicas as they were before the failures, as far as the clusters are there again: these, and those that were never left,
+// get what they had; what is left over stays where it is now.
+func home(before, now []workv1alpha2.TargetCluster, released []string, replicas int32) []core.Target {
+	var old, new []core.Share
+	var total, placed int64
+	for _, c := range before {
+		total += int64(c.Replicas)
+		if slices.Contains(released, c.Name) || hasTarget(now, c.Name) {
+			old = append(old, core.Share{Cluster: c.Name, Weight: int64(c.Replicas)})
+			placed += int64(c.Replicas)
+		}
+	}
+	if total == 0 {
+		return present(now, released)
+	}
+	share := int64(replicas) * placed / total
+	for _, c := range now {
+		if !hasTarget(before, c.Name) {
+			new = append(new, core.Share{Cluster: c.Name, Weight: int64(c.Replicas)})
+		}
+	}
+	if len(new) == 0 {
+		share = int64(replicas)
+	}
+	core.Apportion(share, old, false)
+	core.Apportion(int64(replicas)-share, new, false)
+	return seats(append(old, new...))
+}
+
+func seats(shares []core.Share) []core.Target {
+	var targets []core.Target
+	for _, s := range shares {
+		if s.Seats > 0 {
+			targets = append(targets, core.Target{Cluster: s.Cluster, Replicas: int32(s.Seats)})
+		}
+	}
+	return targets
+}
+
+// present is for objects without replicas.
+func present(now []workv1alpha2.TargetCluster, released []string) []core.Target {
+	var targets []core.Target
+	for _, c := range now {
+		targets = append(targets, core.Target{Cluster: c.Name, Replicas: c.Replicas})
+	}
+	for _, name := range released {
+		if !hasTarget(now, name) {
+			targets = append(targets, core.Target{Cluster: name})
+		}
+	}
+	return targets
+}
