@@ -74,7 +74,8 @@ func dropEmpty(targets []Target, b Binding, why reasons) []Target {
 	kept := make([]Target, 0, len(targets))
 	for _, t := range targets {
 		if b.Workload && b.Replicas > 0 && t.Replicas == 0 {
-			why.add(t.Cluster, NoReplicaAllotted, "its share of "+strconv.Itoa(int(b.Replicas))+" replicas is 0")
+			// It was chosen, so this counts before any reason for not being chosen.
+			why[t.Cluster] = Reason{Cluster: t.Cluster, Code: NoReplicaAllotted, Message: "its share of " + strconv.Itoa(int(b.Replicas)) + " replicas is 0"}
 			continue
 		}
 		kept = append(kept, t)

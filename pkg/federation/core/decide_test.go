@@ -195,6 +195,17 @@ func TestUnknownClustersAreExplained(t *testing.T) {
 	}
 }
 
+func TestAClusterThatIsChosenAndGetsNothingIsNotCalledLeftOut(t *testing.T) {
+	b := workload(1, Placement{Strategy: DynamicWeight, Spread: []SpreadConstraint{spreadOver(FieldCluster, 1, 2)}})
+	d := Decide(roomFor(t, "m1:9 m2:5 m3:1"), b)
+	if got := reasonOf(d, "m2").Code; got != NoReplicaAllotted {
+		t.Errorf("m2: got %s", got)
+	}
+	if got := reasonOf(d, "m3").Code; got != SpreadLimit {
+		t.Errorf("m3: got %s", got)
+	}
+}
+
 func TestExplainGroupsClusters(t *testing.T) {
 	s := NewSnapshot([]Cluster{member("m1"), member("m2"), member("m3", tainted(corev1.TaintEffectNoSchedule))})
 	d := Decide(s, workload(2, Placement{Terms: naming("m3")}))
