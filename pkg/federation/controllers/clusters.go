@@ -20,6 +20,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/capacity"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
@@ -119,9 +120,13 @@ func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
 		setReady(status, ready, reason, message)
-		if ready == metav1.ConditionTrue && c.surveyDue(cluster) {
+		if ready != metav1.ConditionTrue {
+			return
+		}
+		if c.surveyDue(cluster) {
 			survey(ctx, member, status)
 		}
+		describeCapacity(member, cluster.Spec.ResourceModels, status)
 	})
 }
 
@@ -203,11 +208,31 @@ func survey(ctx context.Context, member *members.Member, status *clusterv1alpha1
 		status.APIEnablements = apis
 		setCompleteAPIs(status, complete, "")
 	}
-	if nodes, resources, err := member.Resources(ctx); err != nil {
-		log.Error(err, "Cannot find out the member's resources")
-	} else {
-		status.NodeSummary, status.ResourceSummary = nodes, resources
+}
+
+// describeCapacity writes what the nodes have free. While that cannot be read, what was known before stays.
+func describeCapacity(member *members.Member, models []clusterv1alpha1.ResourceModel, status *clusterv1alpha1.ClusterStatus) {
+	report, err := member.Capacity()
+	var reason, message string
+	switch {
+	case errors.Is(err, capacity.ErrNotSynced):
+		return
+	case err != nil:
+		reason, message = clusterv1alpha1.ReasonUnreadable, err.Error()
+	default:
+		reason, message = report.Describe(models, status)
 	}
+	known := reason == clusterv1alpha1.ReasonObserved || reason == clusterv1alpha1.ReasonSummed
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: clusterv1alpha1.ConditionResourcesObserved, Status: conditionStatus(known), Reason: reason, Message: shorten(message),
+	})
+	if violation := member.Violation(); violation != "" {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: clusterv1alpha1.ConditionAnswersWithinLimits, Status: metav1.ConditionFalse, Reason: "AnswerTooLarge", Message: shorten(violation),
+		})
+		return
+	}
+	meta.RemoveStatusCondition(&status.Conditions, clusterv1alpha1.ConditionAnswersWithinLimits)
 }
 
 func setCompleteAPIs(status *clusterv1alpha1.ClusterStatus, complete bool, message string) {

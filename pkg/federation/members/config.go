@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -41,6 +42,17 @@ func RESTConfig(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.
 	return withLimits(config), nil
 }
 
+// proxyHeader is sent to the proxy on the way to a member when it is asked to connect.
+func proxyHeader(cluster *clusterv1alpha1.Cluster) http.Header {
+	header := http.Header{}
+	for name, value := range cluster.Spec.ProxyHeader {
+		for _, one := range strings.Split(value, ",") {
+			header.Add(name, strings.TrimSpace(one))
+		}
+	}
+	return header
+}
+
 func credentials(secret *corev1.Secret) (*rest.Config, error) {
 	if kubeconfig := secret.Data[clusterv1alpha1.SecretKubeconfig]; len(kubeconfig) > 0 {
 		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -67,11 +79,11 @@ func credentials(secret *corev1.Secret) (*rest.Config, error) {
 }
 
 // fingerprintOf tells connections apart that differ in where they lead or who they are for.
-func fingerprintOf(config *rest.Config) string {
+func fingerprintOf(config *rest.Config, proxyURL string, proxyHeader http.Header) string {
 	h := sha256.New()
 	for _, part := range [][]byte{
 		[]byte(config.Host), []byte(config.BearerToken), []byte(config.Username), []byte(config.Password),
-		config.CAData, config.CertData, config.KeyData, []byte(fmt.Sprint(config.Insecure, config.ServerName)),
+		config.CAData, config.CertData, config.KeyData, []byte(fmt.Sprint(config.Insecure, config.ServerName, proxyURL, proxyHeader)),
 	} {
 		fmt.Fprintf(h, "%d:", len(part))
 		h.Write(part)

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
@@ -56,35 +54,12 @@ func TestRESTConfig(t *testing.T) {
 	}
 }
 
-func TestResourceSummary(t *testing.T) {
-	node := func(name string, ready corev1.ConditionStatus) corev1.Node {
-		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")},
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
-		}}
-	}
-	pod := func(node string) corev1.Pod {
-		return corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
-			{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")}}},
-		}}}
-	}
-	nodes := []corev1.Node{node("a", corev1.ConditionTrue), node("b", corev1.ConditionFalse)}
-	summary := resourceSummary(nodes, []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("")})
-	for _, check := range []struct {
-		list      corev1.ResourceList
-		cpu, pods string
-		what      string
-	}{
-		{summary.Allocatable, "4", "10", "only nodes that are ready count"},
-		{summary.Allocated, "1", "2", "pods on them"},
-		{summary.Allocating, "500m", "1", "pods without a node"},
-	} {
-		cpu, pods := check.list[corev1.ResourceCPU], check.list[corev1.ResourcePods]
-		if cpu.String() != check.cpu || pods.String() != check.pods {
-			t.Errorf("%s: got %s CPU, %s pods", check.what, cpu.String(), pods.String())
-		}
-	}
-	if n := nodeSummary(nodes); n.TotalNum != 2 || n.ReadyNum != 1 {
-		t.Errorf("got %+v", n)
-	}
+func clusterWith(proxyURL string, header map[string]string) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{Spec: clusterv1alpha1.ClusterSpec{
+		APIEndpoint: "https://member.example:443", InsecureSkipTLSVerification: true, ProxyURL: proxyURL, ProxyHeader: header,
+	}}
+}
+
+func secretWithToken() *corev1.Secret {
+	return &corev1.Secret{Data: map[string][]byte{clusterv1alpha1.SecretToken: []byte("t")}}
 }

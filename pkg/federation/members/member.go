@@ -5,21 +5,25 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/capacity"
 )
 
 // Member is the connection to one cluster. It watches the objects that the fleet manages there, kind by kind as they
@@ -32,6 +36,9 @@ type Member struct {
 	mapper      meta.RESTMapper
 	informers   dynamicinformer.DynamicSharedInformerFactory
 	changed     Changed
+	guard       *guard
+	core        typedcorev1.CoreV1Interface
+	follower    *capacity.Follower
 	ctx         context.Context
 	close       context.CancelFunc
 
@@ -39,8 +46,9 @@ type Member struct {
 	watched map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
 
-func connect(ctx context.Context, name string, config *rest.Config, fingerprint string, changed Changed) (*Member, error) {
-	httpClient, err := rest.HTTPClientFor(config)
+func connect(ctx context.Context, name string, config *rest.Config, proxyHeader http.Header, fingerprint string, changed Changed) (*Member, error) {
+	guard := &guard{now: time.Now}
+	httpClient, err := httpClient(config, proxyHeader, guard)
 	if err != nil {
 		return nil, err
 	}
@@ -56,16 +64,30 @@ func connect(ctx context.Context, name string, config *rest.Config, fingerprint 
 	if err != nil {
 		return nil, err
 	}
+	coreClient, err := typedcorev1.NewForConfigAndClient(asProtobuf(config), httpClient)
+	if err != nil {
+		return nil, err
+	}
 	m := &Member{
-		name: name, fingerprint: fingerprint, changed: changed,
-		dynamic: dynamicClient, discovery: discoveryClient, mapper: mapper,
+		name: name, fingerprint: fingerprint, changed: changed, guard: guard, core: coreClient,
+		follower: capacity.NewFollower(coreClient, capacity.DefaultLimits()),
+		dynamic:  dynamicClient, discovery: discoveryClient, mapper: mapper,
 		watched: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
 	}
 	m.ctx, m.close = context.WithCancel(ctx)
 	m.informers = dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, metav1.NamespaceAll, func(o *metav1.ListOptions) {
 		o.LabelSelector = workv1alpha1.ManagedLabel + "=true"
 	})
+	go m.follower.Run(m.ctx)
 	return m, nil
+}
+
+// asProtobuf is for the kinds of Kubernetes that are read in large numbers.
+func asProtobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return config
 }
 
 // discoveryFor bounds discovery by the time-out of single requests.

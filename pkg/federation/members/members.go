@@ -46,11 +46,12 @@ func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, se
 	if err != nil {
 		return nil, err
 	}
-	fingerprint := fingerprintOf(config)
+	header := proxyHeader(cluster)
+	fingerprint := fingerprintOf(config, cluster.Spec.ProxyURL, header)
 	if member, found := p.Get(cluster.Name); found && member.fingerprint == fingerprint {
 		return member, nil
 	}
-	member, err := connect(ctx, cluster.Name, config, fingerprint, p.changed)
+	member, err := connect(ctx, cluster.Name, config, header, fingerprint, p.changed)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to member %s: %w", cluster.Name, err)
 	}

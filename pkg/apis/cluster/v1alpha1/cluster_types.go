@@ -38,7 +38,26 @@ const (
 	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionCompleteAPIEnablements says whether status.apiEnablements is complete.
 	ConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+	// ConditionResourcesObserved says whether status.resourceSummary tells what the cluster's nodes have (extension). True
+	// with reason ReasonObserved: node by node; with ReasonSummed: sums only. False: why it does not, or what was left out of it.
+	ConditionResourcesObserved = "ResourcesObserved"
+	// ConditionAnswersWithinLimits is False for a while after an answer of the cluster was too large to be read (extension).
+	ConditionAnswersWithinLimits = "AnswersWithinLimits"
+
+	// ReasonObserved: every node is watched.
+	ReasonObserved = "NodesObserved"
+	// ReasonSummed: the cluster has more nodes or pods than are kept in memory, so only their sums are known.
+	ReasonSummed = "SumsOnly"
+	// ReasonImplausible: nodes or pods claim what cannot be; they are left out.
+	ReasonImplausible = "ImplausibleResources"
+	// ReasonUnreadable: nodes or pods cannot be read.
+	ReasonUnreadable = "NotReadable"
+	// ReasonInvalidModels: spec.resourceModels cannot be used.
+	ReasonInvalidModels = "InvalidResourceModels"
 )
+
+// MaxNodeClasses bounds status.resourceSummary.nodeClasses.
+const MaxNodeClasses = 64
 
 // Keys of the Secret that spec.secretRef names. Either SecretKubeconfig alone, or SecretCABundle with a token or
 // with a client certificate and its key.
@@ -58,11 +77,18 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.kubernetesVersion`,name="Version",type=string
 // +kubebuilder:printcolumn:JSONPath=`.spec.syncMode`,name="Mode",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Ready")].status`,name="Ready",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.nodeSummary.readyNum`,name="Nodes",type=integer
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +kubebuilder:printcolumn:JSONPath=`.spec.zones`,name="Zones",type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.spec.region`,name="Region",type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.spec.provider`,name="Provider",type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.spec.apiEndpoint`,name="APIEndpoint",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceSummary.allocatable.cpu`,name="CPU",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceSummary.available.cpu`,name="CPU-Free",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceSummary.contiguous.cpu`,name="CPU-Hole",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceSummary.allocatable.memory`,name="Memory",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceSummary.available.memory`,name="Memory-Free",type=string,priority=1
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceSummary.contiguous.memory`,name="Memory-Hole",type=string,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Cluster struct {
 	metav1.TypeMeta `json:",inline"`
@@ -182,7 +208,7 @@ type ClusterStatus struct {
 	// APIEnablements are the APIs that the cluster serves.
 	// +optional
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
-	// Conditions: Ready, CompleteAPIEnablements.
+	// Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -239,6 +265,33 @@ type ResourceSummary struct {
 	// AllocatableModelings counts nodes by grade.
 	// +optional
 	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
+	// Available is what is left of Allocatable: neither allocated nor allocating, never less than nothing (extension).
+	// +optional
+	Available corev1.ResourceList `json:"available,omitempty"`
+	// Contiguous is what is free on the one node with the most room, so that a pod which requests no more fits somewhere
+	// (extension). Taints are not looked at.
+	// +optional
+	Contiguous corev1.ResourceList `json:"contiguous,omitempty"`
+	// NodeClasses are the nodes with what each has free, equal ones merged (extension). Where there were more classes, amounts
+	// are rounded down, labels left out in which nodes differ, and at last small classes left out, so nothing is promised that
+	// is not there.
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	NodeClasses []NodeClass `json:"nodeClasses,omitempty"`
+}
+
+// NodeClass are nodes that have the same free resources, labels and taints.
+type NodeClass struct {
+	// Count of nodes.
+	Count int32 `json:"count"`
+	// Free is what each of the nodes has at least, pods included.
+	Free corev1.ResourceList `json:"free"`
+	// Labels that the nodes share. Labels that have another value on nearly every node are left out.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Taints of the nodes with effect NoSchedule or NoExecute.
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
 // AllocatableModeling counts nodes of one grade.
