@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -118,26 +117,36 @@ func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	if ready = c.damped(cluster, ready); ready == "" {
 		return nil
 	}
+	if ready != metav1.ConditionTrue {
+		return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { setReady(status, ready, reason, message) })
+	}
+	due := c.surveyDue(cluster)
+	if due || isRefusedAsDuplicate(cluster) {
+		var duplicate duplicateError
+		if err := c.identify(ctx, member, cluster); errors.As(err, &duplicate) {
+			return c.refuse(ctx, cluster, reasonDuplicate, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	renewal := c.renew(ctx, member, cluster)
 	return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
 		setReady(status, ready, reason, message)
-		if ready != metav1.ConditionTrue {
-			return
-		}
-		if c.surveyDue(cluster) {
+		if due {
 			survey(ctx, member, status)
 		}
 		describeCapacity(member, cluster.Spec.ResourceModels, status)
+		setRenewed(status, renewal)
 	})
 }
 
 func (c *clusters) connect(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*members.Member, error) {
-	ref := cluster.Spec.SecretRef
-	if ref == nil {
+	if cluster.Spec.SecretRef == nil {
 		return nil, fmt.Errorf("spec.secretRef is empty; name the Secret that holds the credentials of the cluster")
 	}
-	secret := &corev1.Secret{}
-	if err := c.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return nil, fmt.Errorf("spec.secretRef: %w", err)
+	secret, err := c.secretOf(ctx, cluster)
+	if err != nil {
+		return nil, err
 	}
 	return c.members.Refresh(c.lifetime, cluster, secret)
 }
@@ -321,6 +330,9 @@ func (c *clusters) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	}
 	if len(left.Items) > 0 {
 		return reconcile.Result{RequeueAfter: retryRemoval}, nil
+	}
+	if err := c.farewell(ctx, cluster); err != nil {
+		return reconcile.Result{}, err
 	}
 	c.forget(cluster.Name)
 	return reconcile.Result{}, c.letGo(ctx, cluster, namespace)

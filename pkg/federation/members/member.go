@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -37,6 +38,7 @@ type Member struct {
 	informers   dynamicinformer.DynamicSharedInformerFactory
 	changed     Changed
 	guard       *guard
+	client      client.Client
 	core        typedcorev1.CoreV1Interface
 	follower    *capacity.Follower
 	ctx         context.Context
@@ -68,8 +70,13 @@ func connect(ctx context.Context, name string, config *rest.Config, proxyHeader 
 	if err != nil {
 		return nil, err
 	}
+	typedClient, err := client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return nil, err
+	}
 	m := &Member{
-		name: name, fingerprint: fingerprint, changed: changed, guard: guard, core: coreClient,
+		client: typedClient,
+		name:   name, fingerprint: fingerprint, changed: changed, guard: guard, core: coreClient,
 		follower: capacity.NewFollower(coreClient, capacity.DefaultLimits()),
 		dynamic:  dynamicClient, discovery: discoveryClient, mapper: mapper,
 		watched: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
@@ -99,6 +106,9 @@ func discoveryFor(config *rest.Config, httpClient *http.Client) (discovery.Disco
 
 // Discovery tells which APIs the member serves.
 func (m *Member) Discovery() discovery.DiscoveryInterface { return m.discovery }
+
+// Client reads and writes Kubernetes' own kinds in the member.
+func (m *Member) Client() client.Client { return m.client }
 
 // Mapping finds the resource of a kind.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
 const roleName = "trellis.garden:federation"
@@ -27,6 +30,12 @@ func fleetRules() []rbacv1.PolicyRule {
 	}
 }
 
+// credentialsRules is what the controllers do in the namespace of the members' credentials: renew them, and remove those of members
+// that left.
+func credentialsRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete", "patch", "update"}}}
+}
+
 // ApplyRBAC lets the controllers' service account do in the fleet what they do there.
 func ApplyRBAC(ctx context.Context, fleet client.Client) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleName}}
@@ -40,6 +49,26 @@ func ApplyRBAC(ctx context.Context, fleet client.Client) error {
 		return nil
 	}); err != nil {
 		return fmt.Errorf("cluster role binding %s in the fleet: %w", roleName, err)
+	}
+	return applyCredentialsRBAC(ctx, fleet, binding.Subjects)
+}
+
+func applyCredentialsRBAC(ctx context.Context, fleet client.Client, subjects []rbacv1.Subject) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.CredentialsNamespace}}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, namespace, func() error { return nil }); err != nil {
+		return fmt.Errorf("namespace %s in the fleet: %w", namespace.Name, err)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = credentialsRules(); return nil }); err != nil {
+		return fmt.Errorf("role %s in the fleet: %w", client.ObjectKeyFromObject(role), err)
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, binding, func() error {
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName}
+		binding.Subjects = subjects
+		return nil
+	}); err != nil {
+		return fmt.Errorf("role binding %s in the fleet: %w", client.ObjectKeyFromObject(binding), err)
 	}
 	return nil
 }

@@ -14,12 +14,13 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const (
 	// ShootLabel, on Clusters and Secrets of a fleet, names the shoot that they were made for. Clusters without it were
 	// imported by people and are left alone.
-	ShootLabel = "federation.trellis.garden/shoot"
+	ShootLabel = registration.ShootLabel
 	// JoinLabel (value "false"), on a Shoot, keeps it out of the project's fleets.
 	JoinLabel = "federation.trellis.garden/join"
 	// renewAnnotation, on a Secret, says when its credentials are to be renewed.
@@ -74,13 +75,12 @@ func annotationsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
 	return map[string]string{clusterv1alpha1.HibernatedAnnotation: "true"}
 }
 
-// clusterFor describes a shoot as a member.
+// clusterFor describes a shoot as a member. The fleet itself finds out its ID.
 func clusterFor(shoot *gardencorev1beta1.Shoot, endpoint string) *clusterv1alpha1.Cluster {
 	return &clusterv1alpha1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster"},
 		ObjectMeta: metav1.ObjectMeta{Name: shoot.Name, Labels: labelsFor(shoot), Annotations: annotationsFor(shoot)},
 		Spec: clusterv1alpha1.ClusterSpec{
-			ID:          string(shoot.UID),
 			SyncMode:    clusterv1alpha1.Push,
 			APIEndpoint: endpoint,
 			SecretRef:   &clusterv1alpha1.LocalSecretReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: shoot.Name},

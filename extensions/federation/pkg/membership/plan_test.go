@@ -53,7 +53,7 @@ func TestClusterFor(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, c.Spec.Zones); diff != "" {
 		t.Error(diff)
 	}
-	if c.Spec.APIEndpoint != "https://api" || c.Spec.Region != "local" || c.Spec.Provider != "local" || c.Spec.ID != "uid" {
+	if c.Spec.APIEndpoint != "https://api" || c.Spec.Region != "local" || c.Spec.Provider != "local" || c.Spec.ID != "" {
 		t.Errorf("got %+v", c.Spec)
 	}
 }

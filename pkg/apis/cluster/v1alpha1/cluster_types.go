@@ -20,6 +20,8 @@ const (
 	TaintNotReady = "cluster.karmada.io/not-ready"
 	// TaintUnreachable is on clusters whose API cannot be reached.
 	TaintUnreachable = "cluster.karmada.io/unreachable"
+	// TaintUnschedulable is on clusters that people cordon or drain.
+	TaintUnschedulable = "cluster.karmada.io/unschedulable"
 
 	// ConditionReady says whether the cluster's API answers.
 	ConditionReady = "Ready"
@@ -43,6 +45,8 @@ const (
 	ConditionResourcesObserved = "ResourcesObserved"
 	// ConditionAnswersWithinLimits is False for a while after an answer of the cluster was too large to be read (extension).
 	ConditionAnswersWithinLimits = "AnswersWithinLimits"
+	// ConditionCredentialsRenewed is False while the fleet fails to renew its credentials for a cluster that joined (extension).
+	ConditionCredentialsRenewed = "CredentialsRenewed"
 
 	// ReasonObserved: every node is watched.
 	ReasonObserved = "NodesObserved"

@@ -1,0 +1,234 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+)
+
+// Description of a new member.
+type Description struct {
+	Name     string
+	Provider string
+	Region   string
+	Zones    []string
+	Labels   map[string]string
+}
+
+// JoinOptions say how the fleet reaches a member.
+type JoinOptions struct {
+	Description
+	// Endpoint of the member's API as the fleet's processes reach it; empty for the one of the kubeconfig.
+	Endpoint string
+	// ProxyURL is a proxy on the way from the fleet.
+	ProxyURL string
+	// TokenLifetime is how long the fleet's tokens are asked to be valid.
+	TokenLifetime time.Duration
+	// Timeout bounds the wait until the fleet has reached the member; none means not to wait.
+	Timeout time.Duration
+	// Tell is told about progress.
+	Tell func(format string, arguments ...any)
+}
+
+// Join makes the cluster that config leads to a member that the fleet talks to. Joining a member again under its name renews its
+// credentials and description.
+func Join(ctx context.Context, fleet, member client.Client, config *rest.Config, options JoinOptions) error {
+	if err := ValidateName(options.Name); err != nil {
+		return err
+	}
+	authority, err := authorityOf(config)
+	if err != nil {
+		return err
+	}
+	id, err := Identity(ctx, member)
+	if err != nil {
+		return fmt.Errorf("the cluster to join does not answer as it should; check its kubeconfig with `kubectl get namespaces`: %w", err)
+	}
+	if err := checkName(ctx, fleet, options.Name, id, clusterv1alpha1.Push); err != nil {
+		return err
+	}
+	fleetID, err := Identity(ctx, fleet)
+	if err != nil {
+		return fmt.Errorf("the fleet does not answer as it should: %w", err)
+	}
+	access := AccessName(fleetID)
+	options.Tell("Granting the fleet access to the cluster (ClusterRole, namespace and service account %s)", access)
+	account, err := GrantAccess(ctx, member, access)
+	if err != nil {
+		return fmt.Errorf("%w; joining needs the rights of a cluster administrator there", err)
+	}
+	token, err := RequestToken(ctx, member, account, options.TokenLifetime)
+	if err != nil {
+		return err
+	}
+	options.Tell("Storing credentials in the fleet, renewed by the fleet from half of their life on (valid until %s)", token.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name}}
+	if err := ensureNamespace(ctx, fleet, secret.Namespace); err != nil {
+		return err
+	}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, secret, func() error {
+		secret.Data = map[string][]byte{clusterv1alpha1.SecretCABundle: authority}
+		SetToken(secret, token, account, options.TokenLifetime, time.Now())
+		return nil
+	}); err != nil {
+		return fmt.Errorf("secret %s in the fleet: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	if err := writeCluster(ctx, fleet, id, config, options); err != nil {
+		return err
+	}
+	return waitReachable(ctx, fleet, options)
+}
+
+// authorityOf reads the certificates that the member's API is known by.
+func authorityOf(config *rest.Config) ([]byte, error) {
+	switch {
+	case config.ServerName != "":
+		return nil, errors.New("the kubeconfig sets tls-server-name, which fleets don't: give an address with --endpoint that the server's certificate is for")
+	case config.Insecure:
+		return nil, nil
+	case len(config.CAData) == 0 && config.CAFile != "":
+		return os.ReadFile(config.CAFile)
+	}
+	return config.CAData, nil
+}
+
+// checkName refuses names that another cluster has, and clusters that are members already.
+func checkName(ctx context.Context, fleet client.Client, name, id string, mode clusterv1alpha1.SyncMode) error {
+	var list clusterv1alpha1.ClusterList
+	if err := fleet.List(ctx, &list); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return fmt.Errorf("this API serves no members (kind Cluster): is it that of a fleet? %w", err)
+		}
+		return fmt.Errorf("listing the members of the fleet: %w", err)
+	}
+	if other := Duplicate(name, id, list.Items); other != nil {
+		return fmt.Errorf("this cluster is a member already, as %q; to give it another name, let it leave first: `trellisctl unjoin %s`", other.Name, other.Name)
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		if c.Name != name {
+			continue
+		}
+		switch {
+		case c.DeletionTimestamp != nil:
+			return fmt.Errorf("member %q is still leaving the fleet; try again when `kubectl get cluster %s` finds it no more", name, name)
+		case c.Labels[ShootLabel] != "":
+			return fmt.Errorf("member %q is a shoot of the fleet's project; choose another name", name)
+		case c.Spec.ID != id || c.Spec.SyncMode != mode:
+			return fmt.Errorf("the fleet has another member %q; choose another name, or let that one leave first: `trellisctl unjoin %s`", name, name)
+		}
+	}
+	return nil
+}
+
+func ensureNamespace(ctx context.Context, c client.Client, name string) error {
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("namespace %s in the fleet: %w", name, err)
+	}
+	return nil
+}
+
+func writeCluster(ctx context.Context, fleet client.Client, id string, config *rest.Config, options JoinOptions) error {
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: options.Name}}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, cluster, func() error {
+		options.describe(cluster)
+		cluster.Spec.ID, cluster.Spec.SyncMode = id, clusterv1alpha1.Push
+		cluster.Spec.APIEndpoint = config.Host
+		if options.Endpoint != "" {
+			cluster.Spec.APIEndpoint = options.Endpoint
+		}
+		cluster.Spec.ProxyURL = options.ProxyURL
+		cluster.Spec.InsecureSkipTLSVerification = config.Insecure
+		cluster.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("member %s in the fleet: %w", options.Name, err)
+	}
+	options.Tell("Registered %s, reached at %s", cluster.Name, cluster.Spec.APIEndpoint)
+	if config.Insecure {
+		options.Tell("Warning: the kubeconfig accepts any server certificate, so the fleet will too (spec.insecureSkipTLSVerification)")
+	}
+	if isLoopback(cluster.Spec.APIEndpoint) {
+		options.Tell("Warning: that address means the fleet's own machine to the fleet; --endpoint gives another")
+	}
+	return nil
+}
+
+// describe leaves what is not given as it is.
+func (d Description) describe(cluster *clusterv1alpha1.Cluster) {
+	for key, value := range d.Labels {
+		metav1.SetMetaDataLabel(&cluster.ObjectMeta, key, value)
+	}
+	if d.Provider != "" {
+		cluster.Spec.Provider = d.Provider
+	}
+	if d.Region != "" {
+		cluster.Spec.Region = d.Region
+	}
+	if len(d.Zones) > 0 {
+		cluster.Spec.Zones = d.Zones
+	}
+}
+
+func isLoopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// waitReachable waits until the fleet's processes have reached the member.
+func waitReachable(ctx context.Context, fleet client.Client, options JoinOptions) error {
+	if options.Timeout == 0 {
+		return nil
+	}
+	options.Tell("Waiting until the fleet reaches %s", options.Name)
+	ready, err := waitReady(ctx, fleet, options.Name, options.Timeout)
+	if err != nil {
+		return fmt.Errorf("%w; the registration stays: the fleet goes on trying, and `trellisctl unjoin %s` takes it back. "+
+			"Is the address right that the fleet's processes have to reach (--endpoint, --proxy-url)?", err, options.Name)
+	}
+	options.Tell("%s is a member: %s", options.Name, ready)
+	return nil
+}
+
+func waitReady(ctx context.Context, fleet client.Client, name string, timeout time.Duration) (string, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	last := "the fleet's processes have not looked at it; is the fleet hibernated?"
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+			return false, err
+		}
+		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+		if ready != nil {
+			last = ready.Message
+		}
+		return ready != nil && ready.Status == metav1.ConditionTrue && cluster.Status.KubernetesVersion != "", nil
+	})
+	if wait.Interrupted(err) {
+		return "", fmt.Errorf("%s is not ready after %s: %s", name, timeout, last)
+	}
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Kubernetes %s, %d APIs", cluster.Status.KubernetesVersion, len(cluster.Status.APIEnablements)), nil
+}

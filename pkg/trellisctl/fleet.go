@@ -1,0 +1,100 @@
+package trellisctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+)
+
+// fleetAccess are the flags that say which fleet a command is about: the targeted shoot, or the one that a kubeconfig leads to.
+type fleetAccess struct {
+	kubeconfig, context string
+}
+
+func (a *fleetAccess) flags(command *cobra.Command) {
+	command.Flags().StringVar(&a.kubeconfig, "fleet-kubeconfig", "", "kubeconfig of the fleet (default: the targeted shoot, see --project and --shoot)")
+	command.Flags().StringVar(&a.context, "fleet-context", "", "context in the fleet's kubeconfig (default: its current one)")
+}
+
+// Fleet is a connection to a fleet's API.
+type Fleet struct {
+	Client client.Client
+	Config *rest.Config
+}
+
+// fleet connects to the fleet that the flags name.
+func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
+	config, err := c.fleetConfig(ctx, access)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "trellisctl"
+	scheme, err := FleetScheme()
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the fleet at %s: %w", config.Host, err)
+	}
+	return &Fleet{Client: fleet, Config: config}, nil
+}
+
+func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (*rest.Config, error) {
+	if access.kubeconfig != "" || access.context != "" {
+		return configFrom(access.kubeconfig, access.context, "--fleet-kubeconfig")
+	}
+	session, err := c.connect()
+	if err != nil {
+		return nil, fmt.Errorf("%w; or name the fleet with --fleet-kubeconfig FILE", err)
+	}
+	if session.Target.Shoot == "" {
+		return nil, errors.New("which fleet? Add --project NAME --shoot NAME (the fleet's), or --fleet-kubeconfig FILE")
+	}
+	shoot, err := session.Shoot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := session.ShootKubeconfig(ctx, shoot, AccessAdmin, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+}
+
+// configFrom reads a kubeconfig as kubectl does.
+func configFrom(path, context, flag string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return config, nil
+}
+
+// FleetScheme knows the kinds of fleets, and Kubernetes' own.
+func FleetScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}

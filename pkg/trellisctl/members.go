@@ -1,0 +1,213 @@
+package trellisctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+)
+
+func (c *cli) membersCommand() *cobra.Command {
+	var access fleetAccess
+	command := &cobra.Command{
+		Use:   "members",
+		Short: "List the members of a fleet and the room that they have",
+		Long: `members lists the clusters of a fleet. CPU and MEMORY are total / free / largest hole: what the nodes that take pods offer,
+what of it is neither used nor asked for by waiting pods, and what is free on the one node with the most room: a pod that requests
+more than that fits nowhere, however much is free in sum.`,
+		Example: "  trellisctl members --project demo --shoot fleet",
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			fleet, err := c.fleet(command.Context(), access)
+			if err != nil {
+				return err
+			}
+			return fleet.ListMembers(command.Context(), command.OutOrStdout(), time.Now())
+		},
+	}
+	access.flags(command)
+	return command
+}
+
+// ListMembers prints the clusters of the fleet.
+func (f *Fleet) ListMembers(ctx context.Context, out io.Writer, now time.Time) error {
+	var list clusterv1alpha1.ClusterList
+	if err := f.Client.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing the members of the fleet: %w", err)
+	}
+	t := newTable(out, "MEMBER", "MODE", "VERSION", "READY", "NODES", "CPU", "MEMORY", "TAINTS", "AGE")
+	for i := range list.Items {
+		m := &list.Items[i]
+		t.row(m.Name, string(m.Spec.SyncMode), m.Status.KubernetesVersion, readiness(m), nodesOf(m),
+			roomOf(m, corev1.ResourceCPU), roomOf(m, corev1.ResourceMemory), taintsOf(m), age(m.CreationTimestamp, now))
+	}
+	return t.Flush()
+}
+
+func readiness(m *clusterv1alpha1.Cluster) string {
+	ready := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady)
+	switch {
+	case m.DeletionTimestamp != nil:
+		return "leaving"
+	case ready == nil:
+		return ""
+	case ready.Status == "True":
+		return "yes"
+	}
+	return ready.Reason
+}
+
+func nodesOf(m *clusterv1alpha1.Cluster) string {
+	if m.Status.NodeSummary == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", m.Status.NodeSummary.ReadyNum, m.Status.NodeSummary.TotalNum)
+}
+
+// roomOf is total / free / largest hole of one resource.
+func roomOf(m *clusterv1alpha1.Cluster, name corev1.ResourceName) string {
+	summary := m.Status.ResourceSummary
+	if summary == nil || len(summary.Allocatable) == 0 {
+		return ""
+	}
+	parts := []string{amount(summary.Allocatable, name), amount(summary.Available, name), amount(summary.Contiguous, name)}
+	return strings.Join(parts, " / ")
+}
+
+func amount(list corev1.ResourceList, name corev1.ResourceName) string {
+	quantity, found := list[name]
+	if !found {
+		return "?"
+	}
+	if name == corev1.ResourceMemory {
+		return fmt.Sprintf("%.1fGi", float64(quantity.Value())/(1<<30))
+	}
+	return quantity.String()
+}
+
+func taintsOf(m *clusterv1alpha1.Cluster) string {
+	var taints []string
+	for _, t := range m.Spec.Taints {
+		taints = append(taints, fmt.Sprintf("%s:%s", t.Key, t.Effect))
+	}
+	return strings.Join(taints, ",")
+}
+
+func (c *cli) cordonCommand() *cobra.Command {
+	return c.taintCommand("cordon NAME", "Keep new objects away from a member",
+		"cordon taints a member, so that nothing new is placed there unless a policy tolerates it. What is there stays.",
+		corev1.TaintEffectNoSchedule, true)
+}
+
+func (c *cli) uncordonCommand() *cobra.Command {
+	return c.taintCommand("uncordon NAME", "Let a member take new objects again",
+		"uncordon takes back what cordon and drain did. What was moved away comes back as policies and their fail-back say.", "", false)
+}
+
+func (c *cli) drainCommand() *cobra.Command {
+	return c.taintCommand("drain NAME", "Move a member's objects to others",
+		`drain taints a member, so that nothing new is placed there, and what is there moves to other members as far as policies allow it:
+each old copy is removed when its replacement is healthy. Objects whose policy tolerates the taint stay, and so do those that fit
+nowhere else. drain waits until no Works are left in the member, or until --wait is over, and then says what stays.`,
+		corev1.TaintEffectNoExecute, true)
+}
+
+// taintCommand sets the taint with that effect, or removes it.
+func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, set bool) *cobra.Command {
+	var access fleetAccess
+	var timeout time.Duration
+	verb, _, _ := strings.Cut(use, " ")
+	command := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: exactlyOneName,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			fleet, err := c.fleet(command.Context(), access)
+			if err != nil {
+				return err
+			}
+			if err := fleet.setUnschedulable(command.Context(), arguments[0], effect, set); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "member %s: %sed\n", arguments[0], verb)
+			if effect != corev1.TaintEffectNoExecute || timeout == 0 {
+				return nil
+			}
+			return fleet.waitDrained(command.Context(), arguments[0], timeout, tell(command))
+		},
+	}
+	access.flags(command)
+	if effect == corev1.TaintEffectNoExecute {
+		command.Flags().DurationVar(&timeout, "wait", 10*time.Minute, "how long to wait until the member is drained; 0 does not wait")
+	}
+	return command
+}
+
+// setUnschedulable changes the taints that keep objects away; those with other keys stay. Draining also cordons.
+func (f *Fleet) setUnschedulable(ctx context.Context, name string, effect corev1.TaintEffect, set bool) error {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("the fleet has no member %q; `trellisctl members` shows those that it has", name)
+		}
+		return err
+	}
+	before := cluster.DeepCopy()
+	cluster.Spec.Taints = unschedulable(cluster.Spec.Taints, effect, set)
+	if err := f.Client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("spec.taints of member %s: %w", name, err)
+	}
+	return nil
+}
+
+func unschedulable(taints []corev1.Taint, effect corev1.TaintEffect, set bool) []corev1.Taint {
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
+	if effect == corev1.TaintEffectNoExecute {
+		effects = append(effects, effect)
+	}
+	result := slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
+		return t.Key == clusterv1alpha1.TaintUnschedulable && (!set || slices.Contains(effects, t.Effect))
+	})
+	if !set {
+		return result
+	}
+	for _, e := range effects {
+		result = append(result, corev1.Taint{Key: clusterv1alpha1.TaintUnschedulable, Effect: e})
+	}
+	return result
+}
+
+// waitDrained waits until no Works are left, or tells which are.
+func (f *Fleet) waitDrained(ctx context.Context, name string, timeout time.Duration, tell func(string, ...any)) error {
+	var works workv1alpha1.WorkList
+	told := -1
+	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
+		if err := f.Client.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(name))); err != nil {
+			return false, err
+		}
+		if left := len(works.Items); left != told {
+			told = left
+			tell("%d objects left in %s", left, name)
+		}
+		return told == 0, nil
+	})
+	if !wait.Interrupted(err) {
+		return err
+	}
+	var names []string
+	for _, w := range works.Items[:min(len(works.Items), 5)] {
+		names = append(names, w.Name)
+	}
+	return fmt.Errorf("%d objects are still in %s after %s, for example the Works %s: their policies tolerate the taint, or they fit nowhere else; the member stays tainted, `trellisctl uncordon %s` takes that back",
+		told, name, timeout, strings.Join(names, ", "), name)
+}
