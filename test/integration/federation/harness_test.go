@@ -37,6 +37,7 @@ import (
 )
 
 var (
+	servers     *apiServers
 	fleetConfig *rest.Config
 	fleet       client.Client
 	member      = map[string]client.Client{}
@@ -60,7 +61,8 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M, binary string) int {
-	servers, err := startAPIServers(binary)
+	var err error
+	servers, err = startAPIServers(binary)
 	if servers != nil {
 		defer servers.stop()
 	}

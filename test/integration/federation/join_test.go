@@ -1,0 +1,187 @@
+package federation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
+)
+
+// startCluster runs one more API server, which is no member yet.
+func startCluster(t *testing.T, name string) (*rest.Config, client.Client) {
+	t.Helper()
+	config, err := servers.start(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := waitReady(config); err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := controllers.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "namespace kube-system is there", func() error { return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}) })
+	return config, c
+}
+
+func joinOptions(t *testing.T, name string) registration.JoinOptions {
+	return registration.JoinOptions{
+		Description:   registration.Description{Name: name, Provider: "metal", Zones: []string{"a"}, Labels: map[string]string{"joined": name}},
+		TokenLifetime: time.Hour, Timeout: 30 * time.Second, Tell: t.Logf,
+	}
+}
+
+func getCluster(name string) (*clusterv1alpha1.Cluster, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	return cluster, fleet.Get(ctx, types.NamespacedName{Name: name}, cluster)
+}
+
+func TestJoinAndUnjoin(t *testing.T) {
+	startFederation(t)
+	config, edge := startCluster(t, "edge")
+	if err := registration.Join(ctx, fleet, edge, config, joinOptions(t, "edge")); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := getCluster("edge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cluster.Spec.ID == "" || cluster.Spec.Provider != "metal" || cluster.Labels["joined"] != "edge" {
+		t.Errorf("got %+v", cluster)
+	}
+	t.Run("not twice", func(t *testing.T) {
+		err := registration.Join(ctx, fleet, edge, config, joinOptions(t, "edge-again"))
+		if err == nil || !strings.Contains(err.Error(), `is a member already, as "edge"`) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("not by a manifest either", func(t *testing.T) { refusesDuplicate(t, cluster) })
+	t.Run("the token is renewed", func(t *testing.T) { renewsToken(t) })
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, parse(t, policyFor("edge"))[0], input(t, "000-karmada-nginx-3docs")[0])
+	eventually(t, "the joined cluster gets objects", func() error { _, err := deployment(edge, namespace); return err })
+
+	fleetID, err := registration.Identity(ctx, fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := registration.AccessName(fleetID)
+	account := &corev1.ServiceAccount{}
+	if err := edge.Get(ctx, types.NamespacedName{Namespace: access, Name: access}, account); err != nil || len(account.OwnerReferences) != 1 {
+		t.Fatalf("got %+v, %v", account, err)
+	}
+	if err := registration.Unjoin(ctx, fleet, "edge", 30*time.Second, t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("edge"))
+	if _, err := deployment(edge, namespace); wantGone(err) != nil {
+		t.Errorf("what was applied there: %v", err)
+	}
+	if err := wantGone(edge.Get(ctx, client.ObjectKey{Name: access}, &rbacv1.ClusterRole{})); err != nil {
+		t.Errorf("the fleet's access: %v", err)
+	}
+	if err := wantGone(fleet.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: "edge"}, &corev1.Secret{})); err != nil {
+		t.Errorf("the credentials: %v", err)
+	}
+}
+
+func policyFor(member string) string {
+	return fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: nginx}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  placement: {clusterAffinity: {clusterNames: [%s]}}
+`, member)
+}
+
+func refusesDuplicate(t *testing.T, original *clusterv1alpha1.Cluster) {
+	twin := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "twin"}, Spec: original.Spec}
+	twin.Spec.ID, twin.Spec.Taints = "", nil
+	if err := fleet.Create(ctx, twin); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the twin is refused", func() error {
+		found, err := getCluster("twin")
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(found.Status.Conditions, clusterv1alpha1.ConditionReady)
+		if ready == nil || ready.Reason != "DuplicateMember" || !strings.Contains(ready.Message, "member edge") {
+			return fmt.Errorf("got %+v", ready)
+		}
+		return nil
+	})
+	secret := types.NamespacedName{Namespace: clusterv1alpha1.CredentialsNamespace, Name: "edge"}
+	remove(t, fleet, twin)
+	eventually(t, "the twin is gone", func() error { _, err := getCluster("twin"); return wantGone(err) })
+	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("twin"))
+	if err := fleet.Get(ctx, secret, &corev1.Secret{}); err != nil {
+		t.Errorf("the credentials of the original stay: %v", err)
+	}
+}
+
+func renewsToken(t *testing.T) {
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: clusterv1alpha1.CredentialsNamespace, Name: "edge"}
+	if err := fleet.Get(ctx, key, secret); err != nil {
+		t.Fatal(err)
+	}
+	token := string(secret.Data[clusterv1alpha1.SecretToken])
+	before := secret.DeepCopy()
+	secret.Annotations[registration.RenewAnnotation] = time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	if err := fleet.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there is another token", func() error {
+		if err := fleet.Get(ctx, key, secret); err != nil {
+			return err
+		}
+		if string(secret.Data[clusterv1alpha1.SecretToken]) == token {
+			return errors.New("the same token")
+		}
+		return nil
+	})
+}
+
+// A cluster that the fleet cannot reach is registered, and the user is told what to look at.
+func TestJoinTellsWhatFails(t *testing.T) {
+	startFederation(t)
+	config, edge := startCluster(t, "faraway")
+	options := joinOptions(t, "faraway")
+	options.Endpoint, options.Timeout = "https://127.0.0.1:1", 3*time.Second
+	err := registration.Join(ctx, fleet, edge, config, options)
+	for _, want := range []string{"is not ready after 3s", "does not answer", "--endpoint", "trellisctl unjoin faraway"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	options.Endpoint, options.Timeout = "", 30*time.Second
+	if err := registration.Join(context.Background(), fleet, edge, config, options); err != nil {
+		t.Fatalf("joining it again corrects the address: %v", err)
+	}
+	if err := registration.Unjoin(ctx, fleet, "faraway", 30*time.Second, t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("faraway"))
+}
