@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +31,7 @@ type scheduling struct {
 	client   client.Client
 	events   events.EventRecorder
 	now      func() time.Time
-	clusters snapshots
+	clusters karmada.Snapshots
 }
 
 // Reconcile handles one binding.
@@ -73,39 +70,13 @@ func (s *scheduling) snapshot(ctx context.Context) (core.Snapshot, error) {
 	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return core.Snapshot{}, fmt.Errorf("listing clusters: %w", err)
 	}
-	return s.clusters.of(list.Items), nil
-}
-
-// snapshots translates clusters once per version of theirs.
-type snapshots struct {
-	mu         sync.Mutex
-	versions   map[string]string
-	translated map[string]core.Cluster
-	latest     core.Snapshot
-}
-
-func (s *snapshots) of(clusters []clusterv1alpha1.Cluster) core.Snapshot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	versions := make(map[string]string, len(clusters))
-	for i := range clusters {
-		versions[clusters[i].Name] = clusters[i].ResourceVersion
-	}
-	if s.versions != nil && maps.Equal(versions, s.versions) {
-		return s.latest
-	}
-	translated := make(map[string]core.Cluster, len(clusters))
-	for i := range clusters {
-		name := clusters[i].Name
-		if known, found := s.translated[name]; found && s.versions[name] == versions[name] {
-			translated[name] = known
-		} else {
-			translated[name] = karmada.Cluster(&clusters[i])
+	return s.clusters.Of(func(yield func(*clusterv1alpha1.Cluster) bool) {
+		for i := range list.Items {
+			if !yield(&list.Items[i]) {
+				return
+			}
 		}
-	}
-	s.versions, s.translated = versions, translated
-	s.latest = core.NewSnapshot(slices.Collect(maps.Values(translated)))
-	return s.latest
+	}), nil
 }
 
 // needsDecision: always for what is not divided by room, since there the decision follows from policy and clusters

@@ -19,8 +19,8 @@ func fleetOf(names ...string) core.Snapshot {
 	var clusters []core.Cluster
 	for _, name := range names {
 		clusters = append(clusters, core.Cluster{
-			Name: name, APIs: map[schema.GroupVersionKind]struct{}{{Group: "apps", Version: "v1", Kind: "Deployment"}: {}},
-			Room: &core.Room{Allocatable: map[string]int64{"pods": 100}},
+			Name: name, APIs: core.NewAPIs(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}),
+			Room: &core.Room{Free: core.Resources{Pods: 100}},
 		})
 	}
 	return core.NewSnapshot(clusters)
@@ -80,9 +80,9 @@ func TestNeedsDecision(t *testing.T) {
 
 func TestDecideReportsWhatCannotBeDone(t *testing.T) {
 	b := placedBinding(t)
-	b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByLabel: "team"}}
+	b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": ""}}}
 	got := decide(b, fleetOf("m1", "m2"))
-	if got.reason != workv1alpha2.ReasonSchedulerError || !strings.Contains(got.message, "spec.placement.spreadConstraints[0].spreadByLabel: not offered yet") || len(got.clusters) != 2 {
+	if got.reason != workv1alpha2.ReasonSchedulerError || !strings.Contains(got.message, "spec.placement.clusterAffinity.labelSelector: ") || len(got.clusters) != 2 {
 		t.Errorf("got %+v", got)
 	}
 	b = placedBinding(t)

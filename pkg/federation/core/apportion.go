@@ -1,7 +1,7 @@
 package core
 
 import (
-	"math/big"
+	"math"
 	"math/bits"
 	"strings"
 )
@@ -10,28 +10,41 @@ import (
 type Share struct {
 	Cluster string
 	Weight  int64
-	Seats   int64
+	// Seats counts what the cluster has. Apportion adds to it.
+	Seats int64
+	// Max bounds Seats; 0 means no bound.
+	Max int64
 }
 
+// full shares get no more seats.
+func (s *Share) full() bool { return s.Max > 0 && s.Seats >= s.Max }
+
 // Apportion gives out seats by the method of Webster (Sainte-Laguë): one by one, each to the share with the largest
-// weight/(2·seats+1). Ties go to the one with fewer seats, then to the first name, or the last if descending. Seats
-// that shares have already count. A growing number of seats never takes one away from anybody.
-func Apportion(seats int64, shares []Share, descending bool) {
-	if len(shares) == 0 {
-		return
-	}
+// weight/(2·seats+1) that is not full. Ties go to the one with fewer seats, then to the first name, or the last if
+// descending. Seats that shares have already count. A growing number of seats never takes one away from anybody.
+// It returns the seats that are left when all shares are full.
+func Apportion(seats int64, shares []Share, descending bool) int64 {
 	seats -= headStart(seats, shares)
-	q := queue{shares: make([]*Share, len(shares)), descending: descending}
+	q := queue{shares: make([]*Share, 0, len(shares)), descending: descending}
 	for i := range shares {
-		q.shares[i] = &shares[i]
+		if !shares[i].full() {
+			q.shares = append(q.shares, &shares[i])
+		}
 	}
-	for i := len(shares)/2 - 1; i >= 0; i-- {
+	for i := len(q.shares)/2 - 1; i >= 0; i-- {
 		q.sink(i)
 	}
-	for ; seats > 0; seats-- {
-		q.shares[0].Seats++
+	for ; seats > 0 && len(q.shares) > 0; seats-- {
+		first := q.shares[0]
+		first.Seats++
+		if first.full() {
+			last := len(q.shares) - 1
+			q.shares[0] = q.shares[last]
+			q.shares = q.shares[:last]
+		}
 		q.sink(0)
 	}
+	return seats
 }
 
 // queue is a binary heap that has the share first that the next seat goes to. A seat only moves its share back, so sinking is
@@ -74,52 +87,69 @@ func comesBefore(a, b *Share, descending bool) bool {
 	return (strings.Compare(a.Cluster, b.Cluster) < 0) != descending
 }
 
-// headStart hands out, at once, seats that every share is going to get anyway, so that large numbers don't take a
-// step per seat. With n shares of total weight W and N seats, the quotients above W/(2N−n) belong to at most N seats,
-// hence all of these are given; one per share is held back for the exact comparison. Returns how many it gave.
+// headStart hands out, at once, seats that shares are going to get anyway, so that large numbers don't take a step per
+// seat, and returns how many it gave.
+//
+// All seats whose quotient is at least q come before all others. So for any q whose seats are not more than there are,
+// these are sure; a share has ⌊(weight/q+1)/2⌋ of them, within what it has and its bound. One per share is counted too many
+// and one held back, more than the rounding of floating point can be wrong by as long as there are fewer than 2⁵⁰ seats;
+// the exact comparison hands out the rest.
 func headStart(seats int64, shares []Share) int64 {
 	n := int64(len(shares))
-	var total uint64
-	for _, s := range shares {
-		if s.Seats != 0 {
-			return 0
-		}
-		sum, carry := bits.Add64(total, uint64(s.Weight), 0)
-		if carry != 0 {
-			return headStartBig(seats, shares)
-		}
-		total = sum
-	}
-	if seats <= n || total == 0 {
+	if seats <= 6*n || seats >= 1<<50 {
 		return 0
+	}
+	var total float64
+	for i := range shares {
+		total += float64(shares[i].Weight)
+	}
+	if total == 0 {
+		return 0
+	}
+	// The inverse of q lies between low, which is sure to give no more than there is, and high.
+	low, high := 0.0, math.Inf(1)
+	for inverse, tries := float64(2*(seats-n))/total, 0; tries < 64; tries++ {
+		given := sureSeats(shares, inverse)
+		if given > seats {
+			high = inverse
+		} else {
+			low = inverse
+			if seats-given <= 6*n {
+				break
+			}
+		}
+		if math.IsInf(high, 1) {
+			inverse *= 2
+		} else {
+			inverse = low + (high-low)/2
+		}
 	}
 	var given int64
 	for i := range shares {
-		// A weight is at most the total, so the quotient is at most 2·seats−n.
-		hi, lo := bits.Mul64(uint64(shares[i].Weight), uint64(2*seats-n))
-		quotient, _ := bits.Div64(hi, lo, total)
-		shares[i].Seats = max(0, int64((quotient+1)/2)-1)
-		given += shares[i].Seats
+		sure := shares[i].upTo(low, -1)
+		given += sure - shares[i].Seats
+		shares[i].Seats = sure
 	}
 	return given
 }
 
-// headStartBig is headStart for weights whose sum needs more than 64 bits.
-func headStartBig(seats int64, shares []Share) int64 {
-	n := int64(len(shares))
-	total := new(big.Int)
-	for _, s := range shares {
-		total.Add(total, big.NewInt(s.Weight))
-	}
-	if seats <= n {
-		return 0
-	}
-	var given int64
+func sureSeats(shares []Share, inverse float64) int64 {
+	var sum int64
 	for i := range shares {
-		quotient := new(big.Int).Mul(big.NewInt(shares[i].Weight), big.NewInt(2*seats-n))
-		sure := (quotient.Div(quotient, total).Int64()+1)/2 - 1
-		shares[i].Seats = max(0, sure)
-		given += shares[i].Seats
+		sum += shares[i].upTo(inverse, 1) - shares[i].Seats
+		if sum >= 1<<51 {
+			break
+		}
 	}
-	return given
+	return sum
+}
+
+// upTo is the number of seats that a share has when all with a quotient of at least 1/inverse are given, with a correction.
+func (s *Share) upTo(inverse float64, correction float64) int64 {
+	seats := math.Floor((float64(s.Weight)*inverse+1)/2) + correction
+	most := float64(int64(1) << 51)
+	if s.Max > 0 {
+		most = float64(s.Max)
+	}
+	return max(s.Seats, int64(min(seats, most)))
 }

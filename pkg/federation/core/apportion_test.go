@@ -87,3 +87,26 @@ func sum(numbers []int64) int64 {
 	}
 	return total
 }
+
+func TestApportionWithBoundsEqualsOneByOne(t *testing.T) {
+	rng := rand.New(rand.NewSource(3))
+	for range 2000 {
+		shares := make([]Share, 1+rng.Intn(8))
+		for i := range shares {
+			shares[i] = Share{Cluster: fmt.Sprintf("m%02d", i), Weight: rng.Int63n(20), Seats: rng.Int63n(30)}
+			if rng.Intn(2) == 0 {
+				shares[i].Max = 1 + rng.Int63n(200)
+			}
+		}
+		seats := rng.Int63n(1000)
+		atOnce, stepwise := slices.Clone(shares), slices.Clone(shares)
+		rest := Apportion(seats, atOnce, false)
+		var restStepwise int64
+		for range seats {
+			restStepwise += Apportion(1, stepwise, false)
+		}
+		if !slices.Equal(atOnce, stepwise) || rest != restStepwise {
+			t.Fatalf("%d seats over %v: at once %v (rest %d), one by one %v (rest %d)", seats, shares, atOnce, rest, stepwise, restStepwise)
+		}
+	}
+}

@@ -3,108 +3,218 @@ package core
 import (
 	"cmp"
 	"hash/fnv"
+	"math"
 	"slices"
-	"strings"
 )
 
 // assign divides the replicas over the selected clusters.
-func assign(selected []candidate, b Binding) ([]Target, *Failure) {
-	switch {
+func (a *attempt) assign(selected []candidate) ([]Target, *Failure) {
+	switch b := a.binding; {
 	case !b.Workload || b.Replicas == 0:
-		return same(selected, 0), nil
+		return a.same(selected, 0), nil
 	case b.Placement.Strategy == Duplicated:
-		return same(selected, b.Replicas), nil
+		return a.same(selected, b.Replicas), nil
 	case b.Placement.Strategy == StaticWeight:
-		return byStaticWeight(selected, b), nil
+		return a.byStaticWeight(selected)
 	}
-	return byRoom(selected, b)
+	return a.byTier(selected)
 }
 
-func same(selected []candidate, replicas int32) []Target {
+func (a *attempt) same(selected []candidate, replicas int32) []Target {
 	targets := make([]Target, len(selected))
-	for i, c := range selected {
-		targets[i] = Target{Cluster: c.Name, Replicas: replicas}
+	for i := range selected {
+		targets[i] = Target{Cluster: a.name(&selected[i]), Replicas: replicas}
 	}
 	return targets
 }
 
 // byStaticWeight starts from zero each time: the result depends on weights alone, not on what was before.
-func byStaticWeight(selected []candidate, b Binding) []Target {
-	shares := make([]Share, len(selected))
-	for i, c := range selected {
-		shares[i] = Share{Cluster: c.Name, Weight: c.weight}
+func (a *attempt) byStaticWeight(selected []candidate) ([]Target, *Failure) {
+	d := a.division(selected)
+	for i := range selected {
+		d.shares[i].Weight = selected[i].weight
+		d.bound(i, selected[i].least, selected[i].most)
 	}
-	Apportion(int64(b.Replicas), shares, namesDescending(b.UID))
-	return toTargets(shares)
+	if rest := d.give(int64(a.binding.Replicas)); rest > 0 {
+		return nil, a.limited(rest)
+	}
+	return d.targets(), nil
+}
+
+func (a *attempt) limited(rest int64) *Failure {
+	wanted := int64(a.binding.Replicas)
+	return noRoom("%s: the clusters that were chosen may have %d of %d replicas", limitsPath, wanted-rest, wanted)
+}
+
+// limitsPath is where users write Placement.Limits.
+const limitsPath = "spec.placement.replicaScheduling.limits"
+
+// byTier fills the clusters of the main affinity first, then those of the overflow tiers, one after the other.
+func (a *attempt) byTier(selected []candidate) ([]Target, *Failure) {
+	tiers := splitTiers(selected)
+	if len(tiers) == 1 {
+		return a.byRoom(selected, int64(a.binding.Replicas))
+	}
+	rest := int64(a.binding.Replicas)
+	var targets []Target
+	for _, tier := range tiers {
+		share := min(rest, sumHolds(tier))
+		divided, failure := a.byRoom(tier, share)
+		if failure != nil {
+			return nil, failure
+		}
+		targets = append(targets, divided...)
+		rest -= share
+	}
+	if rest > 0 {
+		wanted := int64(a.binding.Replicas)
+		return nil, noRoom("the clusters of the affinity and of its overflow tiers have room for %d of %d replicas", wanted-rest, wanted)
+	}
+	return targets, nil
+}
+
+func splitTiers(selected []candidate) [][]candidate {
+	if !slices.ContainsFunc(selected, func(c candidate) bool { return c.tier > 0 }) {
+		return [][]candidate{selected}
+	}
+	var tiers [][]candidate
+	for tier := int8(0); ; tier++ {
+		var members []candidate
+		more := false
+		for _, c := range selected {
+			if c.tier == tier {
+				members = append(members, c)
+			}
+			more = more || c.tier > tier
+		}
+		if len(members) > 0 {
+			tiers = append(tiers, members)
+		}
+		if !more {
+			return tiers
+		}
+	}
 }
 
 // byRoom divides by what fits. What runs already stays where it is when replicas are added; when they are taken
-// away, every cluster gives in proportion to what it has.
-func byRoom(selected []candidate, b Binding) ([]Target, *Failure) {
+// away, every cluster gives in proportion to what it has, or, if the division is even, those with the most.
+func (a *attempt) byRoom(selected []candidate, wanted int64) ([]Target, *Failure) {
 	var assigned int64
-	for _, c := range selected {
-		assigned += c.previous
+	for i := range selected {
+		assigned += selected[i].previous
 	}
-	wanted := int64(b.Replicas)
 	switch {
-	case b.Fresh:
-		return divide(wanted, selected, candidate.available, false, b)
+	case a.binding.Fresh:
+		return a.divide(wanted, wanted, selected, fresh)
 	case assigned > wanted:
-		return divide(wanted, selected, func(c candidate) int64 { return c.previous }, false, b)
+		return a.divide(wanted, wanted, selected, shrink)
 	case assigned < wanted:
-		return divide(wanted-assigned, selected, func(c candidate) int64 { return c.estimate }, true, b)
+		return a.divide(wanted-assigned, wanted, selected, grow)
 	}
-	return keep(selected), nil
+	return a.keep(selected), nil
 }
 
-func keep(selected []candidate) []Target {
+func (a *attempt) keep(selected []candidate) []Target {
 	targets := make([]Target, len(selected))
-	for i, c := range selected {
-		targets[i] = Target{Cluster: c.Name, Replicas: int32(c.previous)}
+	for i := range selected {
+		targets[i] = Target{Cluster: a.name(&selected[i]), Replicas: int32(selected[i].previous)}
 	}
 	return targets
 }
 
-// divide apportions replicas by weight; with add, on top of what clusters have.
-func divide(replicas int64, selected []candidate, weight func(candidate) int64, add bool, b Binding) ([]Target, *Failure) {
-	used, unused := selected, []candidate(nil)
-	if b.Placement.Strategy == Aggregated {
-		used, unused = fewest(selected, replicas, weight)
+// mode is what a division by room starts from.
+type mode int
+
+const (
+	// fresh forgets what was.
+	fresh mode = iota
+	// shrink takes replicas away.
+	shrink
+	// grow adds replicas to what clusters have.
+	grow
+)
+
+// size is how many of the replicas that are to be divided a cluster can have.
+func (m mode) size(c *candidate) int64 {
+	switch m {
+	case shrink:
+		return c.previous
+	case grow:
+		return max(0, min(c.estimate, c.most-c.previous))
 	}
-	var room int64
-	shares := make([]Share, len(used))
-	for i, c := range used {
-		shares[i] = Share{Cluster: c.Name, Weight: weight(c)}
-		room += shares[i].Weight
-	}
-	if room < replicas {
-		return nil, noRoom("the clusters that fit have room for %d of %d replicas that are still to be placed", room, replicas)
-	}
-	Apportion(replicas, shares, namesDescending(b.UID))
-	targets := toTargets(shares)
-	if !add {
-		// They get nothing, and have a reason for it.
-		return append(targets, same(unused, 0)...), nil
-	}
-	for i, c := range used {
-		targets[i].Replicas += int32(c.previous)
-	}
-	return append(targets, keep(unused)...), nil
+	return min(c.available(), c.most)
 }
 
-// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already, then with
-// the heaviest. The others are returned too.
-func fewest(selected []candidate, replicas int64, weight func(candidate) int64) (used, unused []candidate) {
+// weight is what the division is in proportion to.
+func (m mode) weight(c *candidate) int64 {
+	switch m {
+	case shrink:
+		return c.previous
+	case grow:
+		return c.estimate
+	}
+	return c.available()
+}
+
+// least is what a cluster is given before the others get more.
+func (m mode) least(c *candidate) int64 {
+	if m == grow {
+		return min(max(0, c.least-c.previous), m.size(c))
+	}
+	return min(c.least, m.size(c))
+}
+
+func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) ([]Target, *Failure) {
+	used, unused := selected, []candidate(nil)
+	if a.binding.Placement.Strategy == Aggregated {
+		used, unused = fewest(selected, replicas, m)
+	}
+	var room int64
+	for i := range used {
+		room += m.size(&used[i])
+	}
+	if room < replicas {
+		return nil, noRoom("the clusters that fit have room for %d of %d replicas", wanted-replicas+room, wanted)
+	}
+	d := a.division(used)
+	for i := range used {
+		c := &used[i]
+		d.shares[i].Weight = m.weight(c)
+		d.bound(i, m.least(c), m.size(c))
+		if a.binding.Placement.Strategy == Even {
+			d.shares[i].Weight = 1
+			if m == grow {
+				d.begin(i, c.previous)
+			}
+		}
+	}
+	d.give(replicas)
+	targets := d.targets()
+	if m != grow {
+		return targets, nil
+	}
+	if a.binding.Placement.Strategy != Even {
+		for i := range used {
+			targets[i].Replicas += int32(used[i].previous)
+		}
+	}
+	return append(targets, a.keep(unused)...), nil
+}
+
+// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already, then
+// those that must have some, then the heaviest. The others are returned too.
+func fewest(selected []candidate, replicas int64, m mode) (used, unused []candidate) {
 	sorted := slices.Clone(selected)
 	slices.SortFunc(sorted, func(a, b candidate) int {
 		return cmp.Or(
-			cmp.Compare(boolToInt(b.previous > 0), boolToInt(a.previous > 0)),
-			cmp.Compare(weight(b), weight(a)),
-			strings.Compare(a.Name, b.Name))
+			compareBool(b.previous > 0, a.previous > 0),
+			compareBool(b.least > 0, a.least > 0),
+			cmp.Compare(m.weight(&b), m.weight(&a)),
+			cmp.Compare(a.index, b.index))
 	})
 	var sum int64
-	for i, c := range sorted {
-		sum += weight(c)
+	for i := range sorted {
+		sum += m.size(&sorted[i])
 		if sum >= replicas {
 			return sorted[:i+1], sorted[i+1:]
 		}
@@ -112,9 +222,97 @@ func fewest(selected []candidate, replicas int64, weight func(candidate) int64) 
 	return sorted, nil
 }
 
-func toTargets(shares []Share) []Target {
-	targets := make([]Target, len(shares))
-	for i, s := range shares {
+// division hands out replicas within bounds.
+type division struct {
+	shares     []Share
+	least      []int64
+	bounded    bool
+	closed     []bool
+	descending bool
+}
+
+func (a *attempt) division(clusters []candidate) *division {
+	d := &division{shares: make([]Share, len(clusters)), descending: namesDescending(a.binding.UID)}
+	for i := range clusters {
+		d.shares[i].Cluster = a.name(&clusters[i])
+	}
+	return d
+}
+
+// bound says what a share is to get first and at most.
+func (d *division) bound(i int, least, most int64) {
+	if least > 0 {
+		if d.least == nil {
+			d.least = make([]int64, len(d.shares))
+		}
+		d.least[i] = min(least, most)
+	}
+	switch {
+	case most <= 0:
+		if d.closed == nil {
+			d.closed = make([]bool, len(d.shares))
+		}
+		d.closed[i] = true
+	case most < math.MaxInt32:
+		d.shares[i].Max = most
+	}
+}
+
+// begin says what a share has already; its bounds are of what it gets.
+func (d *division) begin(i int, seats int64) {
+	d.shares[i].Seats = seats
+	if d.shares[i].Max > 0 {
+		d.shares[i].Max += seats
+	}
+	if d.least != nil && d.least[i] > 0 {
+		d.least[i] += seats
+	}
+}
+
+// give hands out replicas and returns how many found no place. The order is the same for any number, so that a larger
+// one never takes anything away: first up to the lower bounds, then all.
+func (d *division) give(replicas int64) int64 {
+	if d.least != nil {
+		replicas = d.giveLeast(replicas)
+	}
+	return d.apportion(replicas, func(int) bool { return true })
+}
+
+func (d *division) giveLeast(replicas int64) int64 {
+	most := make([]int64, len(d.shares))
+	for i := range d.shares {
+		most[i] = d.shares[i].Max
+		d.shares[i].Max = d.least[i]
+	}
+	rest := d.apportion(replicas, func(i int) bool { return d.least[i] > d.shares[i].Seats })
+	for i := range d.shares {
+		d.shares[i].Max = most[i]
+	}
+	return rest
+}
+
+// apportion gives replicas to the shares that take part and are not closed.
+func (d *division) apportion(replicas int64, takesPart func(int) bool) int64 {
+	if d.closed == nil && d.least == nil {
+		return Apportion(replicas, d.shares, d.descending)
+	}
+	var open []Share
+	var indices []int
+	for i := range d.shares {
+		if takesPart(i) && (d.closed == nil || !d.closed[i]) {
+			open, indices = append(open, d.shares[i]), append(indices, i)
+		}
+	}
+	rest := Apportion(replicas, open, d.descending)
+	for j, i := range indices {
+		d.shares[i].Seats = open[j].Seats
+	}
+	return rest
+}
+
+func (d *division) targets() []Target {
+	targets := make([]Target, len(d.shares))
+	for i, s := range d.shares {
 		targets[i] = Target{Cluster: s.Cluster, Replicas: int32(s.Seats)}
 	}
 	return targets
@@ -131,9 +329,12 @@ func namesDescending(uid string) bool {
 	return h.Sum32()%2 == 1
 }
 
-func boolToInt(b bool) int {
-	if b {
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
 		return 1
 	}
-	return 0
+	return -1
 }

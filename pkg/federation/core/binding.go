@@ -16,8 +16,10 @@ type Binding struct {
 	Workload bool
 	// Replicas that are wanted.
 	Replicas int32
-	// Request of one replica, in the units of Room.
-	Request map[string]int64
+	// Request of one replica. One that asks for no pods asks for one.
+	Request Resources
+	// Nodes restricts the nodes that replicas may run on; nil means all without taints.
+	Nodes *NodeClaim
 	// Placement is where the object may go.
 	Placement Placement
 	// Previous is the decision before this one.
@@ -26,14 +28,27 @@ type Binding struct {
 	PreviousTerm string
 	// Evicted clusters are being left and must not be chosen.
 	Evicted []string
-	// Fresh forgets how Previous divided the replicas.
+	// Near are the clusters that have the object's affinity group; if there are any, only they may be chosen.
+	Near []string
+	// Apart are the clusters that have the object's anti-affinity group; they must not be chosen.
+	Apart []string
+	// Fresh forgets how Previous divided the replicas, and begins with the first affinity term.
 	Fresh bool
+	// FromFirstTerm begins with the first affinity term even though a later one is in use.
+	FromFirstTerm bool
 }
 
 // Target is a cluster and its share of the replicas.
 type Target struct {
 	Cluster  string
 	Replicas int32
+}
+
+// NodeClaim restricts nodes, as a pod does.
+type NodeClaim struct {
+	Selector    map[string]string
+	Affinity    *corev1.NodeSelector
+	Tolerations []corev1.Toleration
 }
 
 // Strategy divides replicas.
@@ -48,10 +63,17 @@ const (
 	DynamicWeight
 	// Aggregated divides like DynamicWeight, over as few clusters as possible.
 	Aggregated
+	// Even gives all clusters the same number as far as they have room. Clusters of which nothing is known have any.
+	Even
 )
 
-// dynamic strategies look at free room.
-func (s Strategy) dynamic() bool { return s == DynamicWeight || s == Aggregated }
+// String names the strategy.
+func (s Strategy) String() string {
+	return [...]string{"Duplicated", "StaticWeight", "DynamicWeight", "Aggregated", "Even"}[s]
+}
+
+// Dynamic strategies look at free room, and let stay what was divided before.
+func (s Strategy) Dynamic() bool { return s == DynamicWeight || s == Aggregated || s == Even }
 
 // Placement is where an object may go and how its replicas are divided.
 type Placement struct {
@@ -62,12 +84,16 @@ type Placement struct {
 	Strategy    Strategy
 	// Weights of StaticWeight. None means that all clusters weigh the same.
 	Weights []Weight
+	// Limits bound the shares of clusters when replicas are divided.
+	Limits []Limit
 }
 
 // Term is a named affinity.
 type Term struct {
 	Name string
 	Affinity
+	// Overflow are tiers of further clusters; each gets what the ones before have no room for.
+	Overflow []Affinity
 }
 
 // Affinity matches clusters: Exclude loses first, then every given part must hold.
@@ -90,6 +116,8 @@ const (
 	FieldRegion   Field = "region"
 	FieldZone     Field = "zone"
 	FieldProvider Field = "provider"
+	// FieldLabel groups by the value of a label.
+	FieldLabel Field = "label"
 )
 
 // FieldRequirement matches a property: one of Values, or with Not none of them.
@@ -104,6 +132,8 @@ type SpreadConstraint struct {
 	// Path is where the user wrote it, for messages.
 	Path  string
 	Field Field
+	// Label is the key that FieldLabel groups by.
+	Label string
 	// Min is the smallest number of groups.
 	Min int
 	// Max is the largest; nil means no bound.
@@ -114,4 +144,13 @@ type SpreadConstraint struct {
 type Weight struct {
 	Affinity
 	Weight int64
+}
+
+// Limit bounds the share of each cluster that matches. Of several that match, the largest Min and the smallest Max count.
+type Limit struct {
+	Affinity
+	// Min is given before anything else, as far as there are replicas and room.
+	Min int32
+	// Max is never exceeded; nil means no bound.
+	Max *int32
 }

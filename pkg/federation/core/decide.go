@@ -1,9 +1,7 @@
 package core
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -12,16 +10,23 @@ import (
 // Affinity terms are tried in order, beginning with the one that was in use. When none can be satisfied the failure
 // of the first one tried is reported: if no cluster fits, the object is withdrawn; if only room is lacking, what was
 // placed before stays.
+//
+// The result holds on to its arguments to explain itself; neither may be changed afterwards.
 func Decide(s Snapshot, b Binding) Decision {
-	terms := remainingTerms(b)
+	terms := remainingTerms(&b)
 	var first *Decision
 	for i := range terms {
-		d := decideTerm(s, b, terms[i])
+		d := decideTerm(s, &b, &terms[i])
 		if d.Failure == nil {
+			if first != nil {
+				d.Before = append(first.Before, TermFailure{first.Term, first.Failure})
+			}
 			return d
 		}
 		if first == nil {
 			first = &d
+		} else {
+			first.Before = append(first.Before, TermFailure{d.Term, d.Failure})
 		}
 	}
 	if first.Failure.Kind == NoRoom {
@@ -30,10 +35,15 @@ func Decide(s Snapshot, b Binding) Decision {
 	return *first
 }
 
+var everywhere = []Term{{}}
+
 // remainingTerms begins at the term in use. A placement without terms has one that matches everything.
-func remainingTerms(b Binding) []Term {
+func remainingTerms(b *Binding) []Term {
 	if len(b.Placement.Terms) == 0 {
-		return []Term{{}}
+		return everywhere
+	}
+	if b.Fresh || b.FromFirstTerm {
+		return b.Placement.Terms
 	}
 	for i, term := range b.Placement.Terms {
 		if term.Name == b.PreviousTerm {
@@ -43,70 +53,60 @@ func remainingTerms(b Binding) []Term {
 	return b.Placement.Terms
 }
 
-func decideTerm(s Snapshot, b Binding, term Term) Decision {
-	why := reasons{}
-	d := Decision{Term: term.Name}
-	reportUnknown(s, b, term, why)
-	d.Targets, d.Failure = place(s, b, term, why)
-	d.Reasons = why.sorted(d.Targets)
-	return d
+// attempt is the search for a decision with one affinity term.
+type attempt struct {
+	snapshot Snapshot
+	binding  *Binding
+	term     *Term
+	// codes are parallel to the clusters of the snapshot: the first reason against each, or none.
+	codes []ReasonCode
+	// groups that the spread constraint chose among; for explanations.
+	groups []group
 }
 
-func place(s Snapshot, b Binding, term Term, why reasons) ([]Target, *Failure) {
-	fitting := filter(s, b, term, why)
-	candidates := rank(fitting, b, why)
+func decideTerm(s Snapshot, b *Binding, term *Term) Decision {
+	a := &attempt{snapshot: s, binding: b, term: term, codes: make([]ReasonCode, len(s.clusters))}
+	targets, failure := a.place()
+	return Decision{Targets: targets, Term: term.Name, Failure: failure, attempt: a}
+}
+
+func (a *attempt) name(c *candidate) string { return a.snapshot.clusters[c.index].Name }
+
+func (a *attempt) place() ([]Target, *Failure) {
+	candidates := a.candidates()
 	if len(candidates) == 0 {
-		return nil, noFit("no cluster fits: 0 of %d", len(s.clusters))
+		return nil, noFit("no cluster fits: 0 of %d", len(a.snapshot.clusters))
 	}
-	selected, failure := selectClusters(candidates, b, why)
+	selected, failure := a.selectClusters(candidates)
 	if failure != nil {
 		return nil, failure
 	}
-	targets, failure := assign(selected, b)
+	targets, failure := a.assign(selected)
 	if failure != nil {
 		return nil, failure
 	}
-	return dropEmpty(targets, b, why), nil
+	return a.dropEmpty(selected, targets), nil
 }
 
 // dropEmpty removes clusters whose share is nothing, unless nothing is what the object wants.
-func dropEmpty(targets []Target, b Binding, why reasons) []Target {
-	kept := make([]Target, 0, len(targets))
-	for _, t := range targets {
-		if b.Workload && b.Replicas > 0 && t.Replicas == 0 {
-			// It was chosen, so this counts before any reason for not being chosen.
-			why[t.Cluster] = Reason{Cluster: t.Cluster, Code: NoReplicaAllotted, Message: "its share of " + strconv.Itoa(int(b.Replicas)) + " replicas is 0"}
-			continue
+func (a *attempt) dropEmpty(selected []candidate, targets []Target) []Target {
+	if a.binding.Workload && a.binding.Replicas > 0 {
+		for i := range selected {
+			a.codes[selected[i].index] = NoReplicaAllotted
 		}
-		kept = append(kept, t)
-	}
-	slices.SortFunc(kept, func(a, b Target) int { return strings.Compare(a.Cluster, b.Cluster) })
-	return kept
-}
-
-// reportUnknown gives a reason to every name in the policy that no cluster has.
-func reportUnknown(s Snapshot, b Binding, term Term, why reasons) {
-	report := func(a Affinity) {
-		for i, name := range a.Names {
-			if !s.Has(name) {
-				why.add(name, UnknownCluster, fmt.Sprintf("%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", a.Path, i, listNames(s.Names())))
+		kept := targets[:0]
+		for _, t := range targets {
+			if t.Replicas > 0 {
+				a.codes[a.snapshot.index[t.Cluster]] = Fits
+				kept = append(kept, t)
 			}
 		}
+		targets = kept
 	}
-	report(term.Affinity)
-	for _, w := range b.Placement.Weights {
-		report(w.Affinity)
+	if !slices.IsSortedFunc(targets, byCluster) {
+		slices.SortFunc(targets, byCluster)
 	}
+	return targets
 }
 
-// listNames shortens long lists.
-func listNames(names []string) string {
-	const most = 10
-	switch {
-	case len(names) == 0:
-		return "none"
-	case len(names) > most:
-		return strings.Join(names[:most], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
-}
+func byCluster(a, b Target) int { return strings.Compare(a.Cluster, b.Cluster) }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"math/rand"
 	"reflect"
 	"strings"
@@ -15,7 +16,7 @@ import (
 var deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
 func member(name string, change ...func(*Cluster)) Cluster {
-	c := Cluster{Name: name, APIs: map[schema.GroupVersionKind]struct{}{deployment: {}}}
+	c := Cluster{Name: name, APIs: NewAPIs(deployment)}
 	for _, f := range change {
 		f(&c)
 	}
@@ -23,7 +24,7 @@ func member(name string, change ...func(*Cluster)) Cluster {
 }
 
 func withRoom(pods int64) func(*Cluster) {
-	return func(c *Cluster) { c.Room = &Room{Allocatable: map[string]int64{"pods": pods}} }
+	return func(c *Cluster) { c.Room = &Room{Free: Resources{Pods: pods}} }
 }
 
 func tainted(effect corev1.TaintEffect) func(*Cluster) {
@@ -53,7 +54,7 @@ func text(targets []Target) string {
 }
 
 func reasonOf(d Decision, cluster string) Reason {
-	for _, r := range d.Reasons {
+	for _, r := range d.Reasons() {
 		if r.Cluster == cluster {
 			return r
 		}
@@ -68,20 +69,20 @@ func TestDecideFilters(t *testing.T) {
 		change  func(*Binding)
 		want    ReasonCode
 	}{
-		"fits":                         {member("m1"), nil, ""},
+		"fits":                         {member("m1"), nil, Fits},
 		"excluded although named":      {member("m1"), func(b *Binding) { b.Placement.Terms[0].Exclude = []string{"m1"} }, AffinityMismatch},
 		"not named":                    {member("m9"), nil, AffinityMismatch},
 		"label missing":                {member("m1"), func(b *Binding) { b.Placement.Terms[0].Labels = labels.Set{"a": "b"}.AsSelector() }, AffinityMismatch},
-		"label there":                  {member("m1", labelled("a", "b")), func(b *Binding) { b.Placement.Terms[0].Labels = labels.Set{"a": "b"}.AsSelector() }, ""},
+		"label there":                  {member("m1", labelled("a", "b")), func(b *Binding) { b.Placement.Terms[0].Labels = labels.Set{"a": "b"}.AsSelector() }, Fits},
 		"API missing":                  {Cluster{Name: "m1"}, nil, APINotServed},
-		"API gone but object is there": {Cluster{Name: "m1"}, func(b *Binding) { b.Previous = previous }, ""},
+		"API gone but object is there": {Cluster{Name: "m1"}, func(b *Binding) { b.Previous = previous }, Fits},
 		"tainted":                      {member("m1", tainted(corev1.TaintEffectNoSchedule)), nil, TaintNotTolerated},
 		"tainted with NoExecute":       {member("m1", tainted(corev1.TaintEffectNoExecute)), nil, TaintNotTolerated},
-		"preferably not":               {member("m1", tainted(corev1.TaintEffectPreferNoSchedule)), nil, ""},
-		"tainted but object is there":  {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) { b.Previous = previous }, ""},
+		"preferably not":               {member("m1", tainted(corev1.TaintEffectPreferNoSchedule)), nil, Fits},
+		"tainted but object is there":  {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) { b.Previous = previous }, Fits},
 		"taint tolerated": {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) {
 			b.Placement.Tolerations = []corev1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists}}
-		}, ""},
+		}, Fits},
 		"other taint tolerated": {member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) {
 			b.Placement.Tolerations = []corev1.Toleration{{Key: "up", Operator: corev1.TolerationOpExists}}
 		}, TaintNotTolerated},
@@ -90,7 +91,7 @@ func TestDecideFilters(t *testing.T) {
 		"region wanted but unknown": {member("m1"), func(b *Binding) { b.Placement.Spread = []SpreadConstraint{{Field: FieldRegion}} }, PropertyMissing},
 		"in the region": {member("m1", inRegion("eu")), func(b *Binding) {
 			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldRegion, Values: []string{"eu"}}}
-		}, ""},
+		}, Fits},
 		"not in the region": {member("m1", inRegion("us")), func(b *Binding) {
 			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldRegion, Values: []string{"eu"}}}
 		}, AffinityMismatch},
@@ -99,7 +100,7 @@ func TestDecideFilters(t *testing.T) {
 		}, AffinityMismatch},
 		"in none of the excluded zones": {member("m1"), func(b *Binding) {
 			b.Placement.Terms[0].Fields = []FieldRequirement{{Field: FieldZone, Not: true, Values: []string{"b"}}}
-		}, ""},
+		}, Fits},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestDecideFilters(t *testing.T) {
 			if got := reasonOf(d, tc.cluster.Name).Code; got != tc.want {
 				t.Errorf("got %q (%s), want %q", got, d.Explain(), tc.want)
 			}
-			if (d.Failure == nil) != (tc.want == "") {
+			if (d.Failure == nil) != (tc.want == Fits) {
 				t.Errorf("failure %v", d.Failure)
 			}
 		})
@@ -209,15 +210,66 @@ func TestAClusterThatIsChosenAndGetsNothingIsNotCalledLeftOut(t *testing.T) {
 func TestExplainGroupsClusters(t *testing.T) {
 	s := NewSnapshot([]Cluster{member("m1"), member("m2"), member("m3", tainted(corev1.TaintEffectNoSchedule))})
 	d := Decide(s, workload(2, Placement{Terms: naming("m3")}))
-	want := "no cluster fits: 0 of 3; m1, m2: not matched by spec.placement.clusterAffinity; m3: taint down:NoSchedule is not tolerated"
+	want := "no cluster fits: 0 of 3; m1, m2: spec.placement.clusterAffinity.clusterNames does not list it; m3: taint down:NoSchedule is not tolerated"
 	if got := d.Explain(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
+func TestEstimate(t *testing.T) {
+	room := func(cpu, pods int64) *Room {
+		allocatable, pending := Resources{CPU: 16000, Pods: 110}, Resources{CPU: 2000, Pods: 5}
+		return &Room{Free: allocatable.Minus(Resources{CPU: cpu, Pods: pods}.Plus(pending)), Pending: pending}
+	}
+	nodes := func(nodes ...Node) *Room {
+		r := &Room{Nodes: nodes}
+		for _, n := range nodes {
+			r.Free = r.Free.Plus(n.Free.Times(n.Count))
+		}
+		return r
+	}
+	small := Node{Count: 4, Free: Resources{CPU: 1500, Pods: 10}}
+	gpu := Node{Count: 1, Free: Resources{CPU: 8000, Pods: 10, Other: map[string]int64{"gpu": 2}}, Labels: labels.Set{"gpu": "yes"}}
+	tests := map[string]struct {
+		room     *Room
+		request  Resources
+		claim    *NodeClaim
+		promised Resources
+		want     int64
+	}{
+		"nothing known":                 {nil, Resources{}, nil, Resources{}, 0},
+		"by CPU":                        {room(6000, 20), Resources{CPU: 500}, nil, Resources{}, 16},
+		"by pods":                       {room(0, 108), Resources{CPU: 1}, nil, Resources{}, 0},
+		"no requests":                   {room(6000, 20), Resources{}, nil, Resources{}, 85},
+		"several pods per replica":      {room(6000, 20), Resources{Pods: 10}, nil, Resources{}, 8},
+		"unknown resource":              {room(0, 0), Resources{Other: map[string]int64{"gpu": 1}}, nil, Resources{}, 0},
+		"more asked than is free":       {room(15000, 0), Resources{CPU: 1}, nil, Resources{}, 0},
+		"promised to others":            {room(6000, 20), Resources{CPU: 500}, nil, Resources{CPU: 1000, Pods: 1}, 14},
+		"in one piece":                  {nodes(small), Resources{CPU: 1000}, nil, Resources{}, 4},
+		"larger than any hole":          {nodes(small), Resources{CPU: 2000}, nil, Resources{}, 0},
+		"on nodes that have it":         {nodes(small, gpu), Resources{CPU: 1000, Other: map[string]int64{"gpu": 1}}, nil, Resources{}, 2},
+		"on nodes with a label":         {nodes(small, gpu), Resources{CPU: 1000}, &NodeClaim{Selector: map[string]string{"gpu": "yes"}}, Resources{}, 8},
+		"pods that wait for a node too": {&Room{Free: Resources{CPU: 5000, Pods: 39}, Pending: Resources{CPU: 1000, Pods: 1}, Nodes: []Node{small}}, Resources{CPU: 1000}, nil, Resources{}, 3},
+		"on nodes, some promised":       {nodes(small), Resources{CPU: 1000}, nil, Resources{CPU: 2000, Pods: 2}, 2},
+		"only tainted nodes": {nodes(Node{Count: 1, Free: Resources{CPU: 1000, Pods: 1}, Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}),
+			Resources{}, nil, Resources{}, 0},
+		"tainted nodes, tolerated": {nodes(Node{Count: 1, Free: Resources{CPU: 1000, Pods: 1}, Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}),
+			Resources{}, &NodeClaim{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}, Resources{}, 1},
+		"node affinity": {nodes(small, gpu), Resources{CPU: 1000}, &NodeClaim{Affinity: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "gpu", Operator: corev1.NodeSelectorOpDoesNotExist}}},
+		}}}, Resources{}, 4},
+		"a lie": {&Room{Free: Resources{CPU: 1 << 62, Pods: 1 << 62}, Nodes: []Node{{Count: 1 << 62, Free: Resources{CPU: 1 << 62, Pods: 1 << 62}}}}, Resources{CPU: 1}, nil, Resources{}, math.MaxInt32},
+	}
+	for name, tc := range tests {
+		if got := Estimate(tc.room, tc.request, tc.claim, tc.promised); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 func TestDecisionsDoNotDependOnTheOrderOfClusters(t *testing.T) {
 	rng := rand.New(rand.NewSource(2))
-	for _, strategy := range []Strategy{Duplicated, StaticWeight, DynamicWeight, Aggregated} {
+	for _, strategy := range []Strategy{Duplicated, StaticWeight, DynamicWeight, Aggregated, Even} {
 		var clusters []Cluster
 		for i := range 20 {
 			clusters = append(clusters, member(fmt.Sprintf("m%02d", i), withRoom(rng.Int63n(5)+3), inRegion(fmt.Sprint("r", i%4))))
@@ -228,7 +280,7 @@ func TestDecisionsDoNotDependOnTheOrderOfClusters(t *testing.T) {
 		want := Decide(NewSnapshot(clusters), b)
 		for range 20 {
 			rng.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
-			if got := Decide(NewSnapshot(clusters), b); !reflect.DeepEqual(got, want) {
+			if got := Decide(NewSnapshot(clusters), b); !reflect.DeepEqual(got.Targets, want.Targets) || got.Explain() != want.Explain() {
 				t.Fatalf("strategy %d: %s\nbut before: %s", strategy, got.Explain(), want.Explain())
 			}
 		}
@@ -241,7 +293,7 @@ func BenchmarkDecide(b *testing.B) {
 		clusters = append(clusters, member(fmt.Sprintf("m%03d", i), withRoom(100)))
 	}
 	s := NewSnapshot(clusters)
-	for name, strategy := range map[string]Strategy{"duplicated": Duplicated, "static": StaticWeight, "dynamic": DynamicWeight} {
+	for name, strategy := range map[string]Strategy{"duplicated": Duplicated, "static": StaticWeight, "dynamic": DynamicWeight, "aggregated": Aggregated, "even": Even} {
 		b.Run(name, func(b *testing.B) {
 			binding := workload(200, Placement{Strategy: strategy})
 			for b.Loop() {

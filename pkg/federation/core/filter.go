@@ -1,95 +1,225 @@
 package core
 
 import (
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// filter keeps the clusters that may take the object, in the order of names.
-func filter(s Snapshot, b Binding, term Term, why reasons) []*Cluster {
-	fitting := make([]*Cluster, 0, len(s.clusters))
+// marks are what a binding says of single clusters.
+type marks uint8
+
+const (
+	isPrevious marks = 1 << iota
+	isEvicted
+	isNear
+	isApart
+)
+
+// noTier is that of clusters that the affinity term doesn't match.
+const noTier = -1
+
+// candidates are the clusters that may take the object, in the order of names.
+func (a *attempt) candidates() []candidate {
+	s, b := &a.snapshot, a.binding
+	marked, previous := a.marks()
+	tiers := a.tiers()
+	weights := a.staticWeights()
+	result := make([]candidate, 0, len(s.clusters))
+	var served servedCache
 	for i := range s.clusters {
 		c := &s.clusters[i]
-		if code, message := reject(c, b, term); code != "" {
-			why.add(c.Name, code, message)
+		var mark marks
+		if marked != nil {
+			mark = marked[i]
+		}
+		tier := int8(0)
+		if tiers != nil {
+			tier = tiers[i]
+		}
+		code := a.reject(c, mark, tier, &served)
+		a.codes[i] = code
+		if code != Fits {
 			continue
 		}
-		fitting = append(fitting, c)
+		result = append(result, candidate{index: int32(i), tier: tier, weight: 1, most: unlimited})
+		added := &result[len(result)-1]
+		if weights != nil {
+			added.weight = weights[i]
+		}
+		if mark&isPrevious != 0 {
+			added.score, added.previous = localityScore, int64(previous[i])
+		}
 	}
-	return fitting
+	result = a.leaveOutUnweighted(result, weights != nil)
+	a.setLimits(result)
+	if a.needsEstimates() {
+		claim := compileClaim(b.Nodes)
+		for i := range result {
+			result[i].estimate = a.estimate(&s.clusters[result[i].index], claim)
+		}
+	}
+	return result
+}
+
+// marks are nil if the binding names no cluster. previous is parallel to the clusters.
+func (a *attempt) marks() (marked []marks, previous []int32) {
+	s, b := &a.snapshot, a.binding
+	if len(b.Previous)+len(b.Evicted)+len(b.Near)+len(b.Apart) == 0 {
+		return nil, nil
+	}
+	marked, previous = make([]marks, len(s.clusters)), make([]int32, len(s.clusters))
+	for _, t := range b.Previous {
+		if i, found := s.index[t.Cluster]; found {
+			marked[i] |= isPrevious
+			previous[i] = t.Replicas
+		}
+	}
+	set := func(names []string, mark marks) {
+		for _, name := range names {
+			if i, found := s.index[name]; found {
+				marked[i] |= mark
+			}
+		}
+	}
+	set(b.Evicted, isEvicted)
+	set(b.Near, isNear)
+	set(b.Apart, isApart)
+	return marked, previous
+}
+
+// tiers tell for every cluster whether the affinity (0), an overflow tier (1, 2, …) or nothing matches it. Nil means that all
+// clusters match.
+func (a *attempt) tiers() []int8 {
+	if a.term.matchesAll() && len(a.term.Overflow) == 0 {
+		return nil
+	}
+	tiers := make([]int8, len(a.snapshot.clusters))
+	for i := range tiers {
+		tiers[i] = noTier
+	}
+	if a.binding.Workload {
+		for t := len(a.term.Overflow) - 1; t >= 0; t-- {
+			for i := range a.snapshot.matching(&a.term.Overflow[t]) {
+				tiers[i] = int8(t + 1)
+			}
+		}
+	}
+	for i := range a.snapshot.matching(&a.term.Affinity) {
+		tiers[i] = 0
+	}
+	return tiers
+}
+
+// matching goes through the positions of the clusters that match. One may come twice if it is named twice.
+func (s *Snapshot) matching(a *Affinity) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if len(a.Names) > 0 {
+			for _, name := range a.Names {
+				i, found := s.index[name]
+				if found && a.admits(&s.clusters[i]) && !yield(i) {
+					return
+				}
+			}
+			return
+		}
+		for i := range s.clusters {
+			if a.admits(&s.clusters[i]) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// servedCache remembers the answer for the set of kinds that was looked at last: most clusters share one.
+type servedCache struct {
+	apis   *APIs
+	answer bool
+}
+
+func (a *attempt) serves(c *Cluster, cache *servedCache) bool {
+	if cache.apis == nil || cache.apis != c.APIs {
+		cache.apis, cache.answer = c.APIs, c.APIs.serves(a.binding.Kind)
+	}
+	return cache.answer
 }
 
 // reject gives the first reason against a cluster. A cluster that has the object already keeps it when its API or
 // taints change.
-func reject(c *Cluster, b Binding, term Term) (ReasonCode, string) {
+func (a *attempt) reject(c *Cluster, mark marks, tier int8, served *servedCache) ReasonCode {
 	switch {
 	case c.Deleting:
-		return ClusterDeleting, "the cluster is being removed from the fleet"
-	case !term.Matches(c):
-		return AffinityMismatch, "not matched by " + orDefault(term.Path, "the placement")
-	case slices.Contains(b.Evicted, c.Name):
-		return BeingEvicted, "the object is being moved away from this cluster"
+		return ClusterDeleting
+	case tier == noTier:
+		return AffinityMismatch
+	case mark&isEvicted != 0:
+		return BeingEvicted
+	case len(a.binding.Near) > 0 && mark&isNear == 0:
+		return AwayFromGroup
+	case mark&isApart != 0:
+		return GroupIsHere
 	}
-	if !hasTarget(b.Previous, c.Name) {
-		if _, served := c.APIs[b.Kind]; !served {
-			return APINotServed, "the cluster does not serve " + b.Kind.GroupVersion().String() + " " + b.Kind.Kind
+	if mark&isPrevious == 0 {
+		if !a.serves(c, served) {
+			return APINotServed
 		}
-		if taint := untolerated(c.Taints, b.Placement.Tolerations); taint != nil {
-			return TaintNotTolerated, "taint " + taint.ToString() + " is not tolerated"
-		}
-	}
-	for _, constraint := range b.Placement.Spread {
-		if !hasProperty(c, constraint.Field) {
-			return PropertyMissing, "the cluster has no " + string(constraint.Field) + ", which " + constraint.Path + " groups by"
+		if len(c.Taints) > 0 && untolerated(c.Taints, a.binding.Placement.Tolerations) != nil {
+			return TaintNotTolerated
 		}
 	}
-	return "", ""
+	for i := range a.binding.Placement.Spread {
+		if constraint := &a.binding.Placement.Spread[i]; !constraint.hasGroup(c) {
+			return PropertyMissing
+		}
+	}
+	return Fits
+}
+
+// matchesAll tells whether the affinity says nothing.
+func (a *Affinity) matchesAll() bool {
+	return len(a.Names) == 0 && len(a.Exclude) == 0 && a.Labels == nil && len(a.Fields) == 0
 }
 
 // Matches tells whether a cluster satisfies the affinity.
-func (a Affinity) Matches(c *Cluster) bool {
-	if slices.Contains(a.Exclude, c.Name) {
-		return false
-	}
-	if len(a.Names) > 0 && !slices.Contains(a.Names, c.Name) {
+func (a *Affinity) Matches(c *Cluster) bool {
+	return (len(a.Names) == 0 || slices.Contains(a.Names, c.Name)) && a.admits(c)
+}
+
+// admits is Matches but for the names.
+func (a *Affinity) admits(c *Cluster) bool {
+	if len(a.Exclude) > 0 && slices.Contains(a.Exclude, c.Name) {
 		return false
 	}
 	if a.Labels != nil && !a.Labels.Matches(c.Labels) {
 		return false
 	}
-	return !slices.ContainsFunc(a.Fields, func(r FieldRequirement) bool { return !r.matches(c) })
+	for i := range a.Fields {
+		if !a.Fields[i].matches(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // matches: In wants any of the cluster's values among Values, NotIn wants none of them there.
-func (r FieldRequirement) matches(c *Cluster) bool {
-	among := slices.ContainsFunc(properties(c, r.Field), func(v string) bool { return slices.Contains(r.Values, v) })
-	return among != r.Not
+func (r *FieldRequirement) matches(c *Cluster) bool {
+	return r.Not != containsAny(c, r.Field, r.Values)
 }
 
-// properties of a cluster; empty ones are left out.
-func properties(c *Cluster, field Field) []string {
+func containsAny(c *Cluster, field Field, values []string) bool {
 	switch field {
-	case FieldCluster:
-		return []string{c.Name}
 	case FieldZone:
-		return c.Zones
+		return slices.ContainsFunc(c.Zones, func(zone string) bool { return slices.Contains(values, zone) })
+	case FieldCluster:
+		return slices.Contains(values, c.Name)
 	case FieldRegion:
-		return nonEmpty(c.Region)
+		return c.Region != "" && slices.Contains(values, c.Region)
 	case FieldProvider:
-		return nonEmpty(c.Provider)
+		return c.Provider != "" && slices.Contains(values, c.Provider)
 	}
-	return nil
+	return false
 }
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
-}
-
-func hasProperty(c *Cluster, field Field) bool { return len(properties(c, field)) > 0 }
 
 // untolerated finds the first taint that keeps objects away.
 func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1.Taint {
@@ -98,14 +228,15 @@ func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration) *corev1
 		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
 			continue
 		}
-		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, *taint) }) {
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return Tolerates(t, *taint) }) {
 			return taint
 		}
 	}
 	return nil
 }
 
-func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+// Tolerates compares as Kubernetes does: an empty key with Exists tolerates every taint, an empty effect all effects.
+func Tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
 	}
@@ -116,15 +247,4 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 		return true
 	}
 	return (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
-}
-
-func hasTarget(targets []Target, cluster string) bool {
-	return slices.ContainsFunc(targets, func(t Target) bool { return t.Cluster == cluster })
-}
-
-func orDefault(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }

@@ -56,10 +56,10 @@ func TestGoldenEdges(t *testing.T) {
 		{"25: the only cluster is being left", pods("m1:1"), with(workload(1, Placement{}), func(b *Binding) { b.Evicted = []string{"m1"} }), "no fit"},
 		{"27: no summary", NewSnapshot([]Cluster{member("m1")}), dynamic(1), "no room"},
 		{"28: no pod is free", pods("m1:0"), dynamic(1), "no room"},
-		{"29: an unknown resource", pods("m1:9"), with(dynamic(1), func(b *Binding) { b.Request = map[string]int64{"gpu": 1} }), "no room"},
+		{"29: an unknown resource", pods("m1:9"), with(dynamic(1), func(b *Binding) { b.Request = Resources{Other: map[string]int64{"gpu": 1}} }), "no room"},
 		{"30: no request", pods("m1:9"), dynamic(9), "m1:9"},
 		{"31: more is allocated than there is", NewSnapshot([]Cluster{member("m1", func(c *Cluster) {
-			c.Room = &Room{Allocatable: map[string]int64{"pods": 5}, Allocating: map[string]int64{"pods": 7}}
+			c.Room = (&summary{Allocatable: Resources{Pods: 5}, Allocating: Resources{Pods: 7}}).room()
 		})}), dynamic(1), "no room"},
 		{"34: an odd UID", pods("m1:0 m2:0"), with(static(5, "m1:1 m2:1"), func(b *Binding) { b.UID = oddUID }), "m1:2 m2:3"},
 		{"34: an even UID", pods("m1:0 m2:0"), with(static(5, "m1:1 m2:1"), func(b *Binding) { b.UID = evenUID }), "m1:3 m2:2"},

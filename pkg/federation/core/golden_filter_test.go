@@ -16,23 +16,23 @@ func TestGoldenFilters(t *testing.T) {
 		change  func(*Binding)
 		want    ReasonCode
 	}{
-		{"APIEnablement: API is enabled", member("m1"), nil, ""},
+		{"APIEnablement: API is enabled", member("m1"), nil, Fits},
 		{"APIEnablement: API is not enabled", Cluster{Name: "m1"}, nil, APINotServed},
 		// v1.12.0 passes only when the condition CompleteAPIEnablements isn't True.
-		{"APIEnablement: cluster in target list", Cluster{Name: "m1"}, func(b *Binding) { b.Previous = has }, ""},
-		{"TaintToleration: in target list", member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) { b.Previous = has }, ""},
-		{"TaintToleration: no taints", member("m1"), nil, ""},
+		{"APIEnablement: cluster in target list", Cluster{Name: "m1"}, func(b *Binding) { b.Previous = has }, Fits},
+		{"TaintToleration: in target list", member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) { b.Previous = has }, Fits},
+		{"TaintToleration: no taints", member("m1"), nil, Fits},
 		{"TaintToleration: tolerated", member("m1", tainted(corev1.TaintEffectNoSchedule)), func(b *Binding) {
 			b.Placement.Tolerations = []corev1.Toleration{{Key: "down", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule}}
-		}, ""},
+		}, Fits},
 		{"TaintToleration: untolerated", member("m1", tainted(corev1.TaintEffectNoSchedule)), nil, TaintNotTolerated},
 		{"ClusterEviction: in eviction tasks", member("m1"), func(b *Binding) { b.Evicted = []string{"m1"} }, BeingEvicted},
-		{"ClusterEviction: not in eviction tasks", member("m1"), func(b *Binding) { b.Evicted = []string{"m2"} }, ""},
-		{"SpreadConstraint: provider present", member("m1", func(c *Cluster) { c.Provider = "p" }), spreading(FieldProvider), ""},
+		{"ClusterEviction: not in eviction tasks", member("m1"), func(b *Binding) { b.Evicted = []string{"m2"} }, Fits},
+		{"SpreadConstraint: provider present", member("m1", func(c *Cluster) { c.Provider = "p" }), spreading(FieldProvider), Fits},
 		{"SpreadConstraint: provider missing", member("m1"), spreading(FieldProvider), PropertyMissing},
-		{"SpreadConstraint: region present", member("m1", inRegion("r")), spreading(FieldRegion), ""},
+		{"SpreadConstraint: region present", member("m1", inRegion("r")), spreading(FieldRegion), Fits},
 		{"SpreadConstraint: region missing", member("m1"), spreading(FieldRegion), PropertyMissing},
-		{"SpreadConstraint: zones present", member("m1", func(c *Cluster) { c.Zones = []string{"z"} }), spreading(FieldZone), ""},
+		{"SpreadConstraint: zones present", member("m1", func(c *Cluster) { c.Zones = []string{"z"} }), spreading(FieldZone), Fits},
 		{"SpreadConstraint: zones missing", member("m1"), spreading(FieldZone), PropertyMissing},
 		{"a cluster that is being deleted", member("m1", func(c *Cluster) { c.Deleting = true }), func(b *Binding) { b.Previous = has }, ClusterDeleting},
 	}

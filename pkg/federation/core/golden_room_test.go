@@ -87,38 +87,47 @@ func TestGoldenFreshAndSteady(t *testing.T) {
 // models are translated before the core sees a cluster.
 func TestGoldenEstimate(t *testing.T) {
 	const gi = 1 << 30
-	type amounts = map[string]int64
-	usual := &Room{Allocatable: amounts{"cpu": 4000, "memory": 8 * gi, "pods": 100}, Allocated: amounts{"cpu": 1000, "memory": 2 * gi, "pods": 20}}
-	half := amounts{"cpu": 500, "memory": gi}
+	usual := &summary{Allocatable: Resources{CPU: 4000, Memory: 8 * gi, Pods: 100}, Allocated: Resources{CPU: 1000, Memory: 2 * gi, Pods: 20}}
+	half := Resources{CPU: 500, Memory: gi}
 	tests := []struct {
 		origin  string
-		room    *Room
-		request amounts
+		room    *summary
+		request Resources
 		want    int64
 	}{
 		{"TestMaxAvailableReplicas: single cluster with resources", usual, half, 6},
-		{"TestMaxAvailableReplicas: cluster with no resources", nil, amounts{"cpu": 1000}, 0},
-		{"TestMaxAvailableReplicas: assumed workloads reduce replicas", &Room{
-			Allocatable: usual.Allocatable, Allocated: usual.Allocated, Allocating: amounts{"cpu": 1000, "memory": 2 * gi, "pods": 2},
+		{"TestMaxAvailableReplicas: cluster with no resources", nil, Resources{CPU: 1000}, 0},
+		{"TestMaxAvailableReplicas: assumed workloads reduce replicas", &summary{
+			Allocatable: usual.Allocatable, Allocated: usual.Allocated, Allocating: Resources{CPU: 1000, Memory: 2 * gi, Pods: 2},
 		}, half, 4},
-		{"TestMaxAvailableReplicasGeneral: nil resource summary", nil, nil, 0},
-		{"TestMaxAvailableReplicasGeneral: no allowed pods", &Room{Allocatable: amounts{"pods": 10}, Allocated: amounts{"pods": 10}}, nil, 0},
-		{"TestMaxAvailableReplicasGeneral: nil replica requirements", &Room{Allocatable: amounts{"pods": 10}}, nil, 10},
+		{"TestMaxAvailableReplicasGeneral: nil resource summary", nil, Resources{}, 0},
+		{"TestMaxAvailableReplicasGeneral: no allowed pods", &summary{Allocatable: Resources{Pods: 10}, Allocated: Resources{Pods: 10}}, Resources{}, 0},
+		{"TestMaxAvailableReplicasGeneral: nil replica requirements", &summary{Allocatable: Resources{Pods: 10}}, Resources{}, 10},
 		{"TestMaxAvailableReplicasGeneral: basic resource estimation", usual, half, 6},
-		{"TestGetAllowedPodNumber: normal case", &Room{Allocatable: amounts{"pods": 100}, Allocated: amounts{"pods": 40}, Allocating: amounts{"pods": 10}}, nil, 50},
-		{"TestGetAllowedPodNumber: no allocatable pods", &Room{Allocated: amounts{"pods": 10}}, nil, 0},
-		{"TestGetAllowedPodNumber: over allocation", &Room{Allocatable: amounts{"pods": 100}, Allocated: amounts{"pods": 90}, Allocating: amounts{"pods": 20}}, nil, 0},
-		{"TestGetMaximumReplicasBasedOnClusterSummary: insufficient memory", &Room{
-			Allocatable: amounts{"cpu": 4000, "memory": 2 * gi, "pods": 10}, Allocated: amounts{"cpu": 1000, "memory": 3 * gi / 2},
+		{"TestGetAllowedPodNumber: normal case", &summary{Allocatable: Resources{Pods: 100}, Allocated: Resources{Pods: 40}, Allocating: Resources{Pods: 10}}, Resources{}, 50},
+		{"TestGetAllowedPodNumber: no allocatable pods", &summary{Allocated: Resources{Pods: 10}}, Resources{}, 0},
+		{"TestGetAllowedPodNumber: over allocation", &summary{Allocatable: Resources{Pods: 100}, Allocated: Resources{Pods: 90}, Allocating: Resources{Pods: 20}}, Resources{}, 0},
+		{"TestGetMaximumReplicasBasedOnClusterSummary: insufficient memory", &summary{
+			Allocatable: Resources{CPU: 4000, Memory: 2 * gi, Pods: 10}, Allocated: Resources{CPU: 1000, Memory: 3 * gi / 2},
 		}, half, 0},
-		{"worked example: pods 85, CPU 16", &Room{
-			Allocatable: amounts{"cpu": 16000, "pods": 110}, Allocated: amounts{"cpu": 6000, "pods": 20}, Allocating: amounts{"cpu": 2000, "pods": 5},
-		}, amounts{"cpu": 500}, 16},
-		{"worked example: no more than fits into 32 bits", &Room{Allocatable: amounts{"pods": 1 << 40}}, nil, 1<<31 - 1},
+		{"worked example: pods 85, CPU 16", &summary{
+			Allocatable: Resources{CPU: 16000, Pods: 110}, Allocated: Resources{CPU: 6000, Pods: 20}, Allocating: Resources{CPU: 2000, Pods: 5},
+		}, Resources{CPU: 500}, 16},
+		{"worked example: no more than fits into 32 bits", &summary{Allocatable: Resources{Pods: 1 << 40}}, Resources{}, 1<<31 - 1},
 	}
 	for _, tc := range tests {
-		if got := Estimate(tc.room, tc.request); got != tc.want {
+		if got := Estimate(tc.room.room(), tc.request, nil, Resources{}); got != tc.want {
 			t.Errorf("%s: got %d, want %d", tc.origin, got, tc.want)
 		}
 	}
+}
+
+// summary is what the published API says of a cluster's resources.
+type summary struct{ Allocatable, Allocated, Allocating Resources }
+
+func (s *summary) room() *Room {
+	if s == nil {
+		return nil
+	}
+	return &Room{Free: s.Allocatable.Minus(s.Allocated.Plus(s.Allocating)), Pending: s.Allocating}
 }

@@ -157,7 +157,7 @@ func checkTargets(clusters []Cluster, b Binding, d Decision) error {
 // reasonAgainst repeats the rules in the words of the API.
 func reasonAgainst(c *Cluster, b Binding, term string) string {
 	had := slices.ContainsFunc(b.Previous, func(t Target) bool { return t.Cluster == c.Name })
-	_, serves := c.APIs[b.Kind]
+	serves := c.APIs.serves(b.Kind)
 	tolerated := len(b.Placement.Tolerations) > 0
 	repelled := slices.ContainsFunc(c.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 	switch {
@@ -197,7 +197,7 @@ func checkReplicas(clusters []Cluster, b Binding, d Decision) error {
 	if b.Workload && b.Placement.Strategy != Duplicated && total != int64(b.Replicas) {
 		return fmt.Errorf("%d replicas of %d", total, b.Replicas)
 	}
-	if b.Workload && b.Placement.Strategy.dynamic() {
+	if b.Workload && b.Placement.Strategy.Dynamic() {
 		return checkRoom(clusters, b, d)
 	}
 	return nil
@@ -207,7 +207,7 @@ func checkReplicas(clusters []Cluster, b Binding, d Decision) error {
 func checkRoom(clusters []Cluster, b Binding, d Decision) error {
 	for _, target := range d.Targets {
 		at := slices.IndexFunc(clusters, func(c Cluster) bool { return c.Name == target.Cluster })
-		room := Estimate(clusters[at].Room, b.Request)
+		room := Estimate(clusters[at].Room, b.Request, b.Nodes, Resources{})
 		if had := replicasOn(Decision{Targets: b.Previous}, target.Cluster); int64(target.Replicas) > room+int64(had) {
 			return fmt.Errorf("%s gets %d replicas, has %d and room for %d", target.Cluster, target.Replicas, had, room)
 		}
@@ -223,17 +223,14 @@ func checkSpread(clusters []Cluster, b Binding, d Decision) error {
 		groups := map[string]struct{}{}
 		for _, target := range d.Targets {
 			at := slices.IndexFunc(clusters, func(c Cluster) bool { return c.Name == target.Cluster })
-			values := properties(&clusters[at], constraint.Field)
-			if len(values) == 0 {
+			name := constraint.groupOf(&clusters[at])
+			if name == "" {
 				return fmt.Errorf("%s has no %s", target.Cluster, constraint.Field)
 			}
-			groups[values[0]] = struct{}{}
+			groups[name] = struct{}{}
 		}
-		if constraint.Field != FieldCluster && constraint.Field != FieldRegion {
-			continue
-		}
-		if byRegion := constraint.Field == FieldCluster && spreadsBy(b, FieldRegion); byRegion && len(groups) == regionsOf(clusters, d) {
-			continue // each region that is chosen has one, however few clusters are allowed
+		if constraint.Field == FieldCluster && len(groups) == groupsOf(clusters, b, d) {
+			continue // each group that is chosen has one, however few clusters are allowed
 		}
 		if constraint.Max != nil && len(groups) > *constraint.Max {
 			return fmt.Errorf("%d groups by %s, at most %d", len(groups), constraint.Field, *constraint.Max)
@@ -245,33 +242,35 @@ func checkSpread(clusters []Cluster, b Binding, d Decision) error {
 	return nil
 }
 
-func spreadsBy(b Binding, field Field) bool {
-	return slices.ContainsFunc(b.Placement.Spread, func(c SpreadConstraint) bool { return c.Field == field })
-}
-
-func regionsOf(clusters []Cluster, d Decision) int {
-	regions := map[string]struct{}{}
-	for _, c := range clusters {
-		if slices.ContainsFunc(d.Targets, func(t Target) bool { return t.Cluster == c.Name }) {
-			regions[c.Region] = struct{}{}
+// groupsOf counts the groups of the targets if there is one constraint beside that of clusters; else it is 0.
+func groupsOf(clusters []Cluster, b Binding, d Decision) int {
+	by := slices.DeleteFunc(slices.Clone(b.Placement.Spread), func(c SpreadConstraint) bool { return c.Field == FieldCluster })
+	if len(by) != 1 {
+		return 0
+	}
+	groups := map[string]struct{}{}
+	for i := range clusters {
+		if slices.ContainsFunc(d.Targets, func(t Target) bool { return t.Cluster == clusters[i].Name }) {
+			groups[by[0].groupOf(&clusters[i])] = struct{}{}
 		}
 	}
-	return len(regions)
+	return len(groups)
 }
 
 // checkReasons: every cluster is a target or has one reason; reasons are in the order of names.
 func checkReasons(clusters []Cluster, d Decision) error {
-	for i, r := range d.Reasons {
-		if i > 0 && d.Reasons[i-1].Cluster >= r.Cluster {
-			return fmt.Errorf("reasons of %s and %s are not in order", d.Reasons[i-1].Cluster, r.Cluster)
+	reasons := d.Reasons()
+	for i, r := range reasons {
+		if i > 0 && reasons[i-1].Cluster >= r.Cluster {
+			return fmt.Errorf("reasons of %s and %s are not in order", reasons[i-1].Cluster, r.Cluster)
 		}
-		if r.Code == "" || r.Message == "" {
+		if r.Code == Fits || r.Message == "" {
 			return fmt.Errorf("%s has an empty reason", r.Cluster)
 		}
 	}
 	for _, c := range clusters {
 		chosen := slices.ContainsFunc(d.Targets, func(t Target) bool { return t.Cluster == c.Name })
-		reasoned := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Cluster == c.Name })
+		reasoned := slices.ContainsFunc(reasons, func(r Reason) bool { return r.Cluster == c.Name })
 		if chosen == reasoned {
 			return fmt.Errorf("%s: chosen %v, reason %v", c.Name, chosen, reasoned)
 		}
@@ -289,8 +288,8 @@ func describeCase(clusters []Cluster, b Binding, d Decision) string {
 		description += fmt.Sprintf("spread by %s: %d to %s\n", constraint.Field, constraint.Min, most)
 	}
 	for _, c := range clusters {
-		description += fmt.Sprintf("%s: region %q provider %q zones %v taints %v deleting %v APIs %d room %+v\n",
-			c.Name, c.Region, c.Provider, c.Zones, c.Taints, c.Deleting, len(c.APIs), c.Room)
+		description += fmt.Sprintf("%s: region %q provider %q zones %v taints %v deleting %v serves it %v room %+v\n",
+			c.Name, c.Region, c.Provider, c.Zones, c.Taints, c.Deleting, c.APIs.serves(deployment), c.Room)
 	}
 	return description
 }
@@ -353,7 +352,7 @@ func TestApportionHoldsItsProperties(t *testing.T) {
 func randomShares(r *rand.Rand) []Share {
 	shares := make([]Share, 1+r.Intn(8))
 	for i := range shares {
-		shares[i] = Share{Cluster: clusterName(i), Weight: int64(r.Intn(choice(r, 3, 20, 500)))}
+		shares[i] = Share{Cluster: clusterName(i), Weight: int64(r.Intn(oneOf(r, 3, 20, 500)))}
 	}
 	return shares
 }

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // cases is how many random cases a property is tried with: usual, or as many times more as TRELLIS_PROPERTY_FACTOR says.
@@ -66,9 +65,9 @@ func randomCase(c chooser) ([]Cluster, Binding) {
 func clusterName(i int) string { return "m" + string(rune('a'+i/10)) + string(rune('0'+i%10)) }
 
 func randomCluster(c chooser, name string) Cluster {
-	cluster := Cluster{Name: name, Labels: labels.Set{"tier": choice(c, "gold", "iron")}, Deleting: oneIn(c, 30)}
+	cluster := Cluster{Name: name, Labels: labels.Set{"tier": oneOf(c, "gold", "iron")}, Deleting: oneIn(c, 30)}
 	if !oneIn(c, 15) {
-		cluster.APIs = map[schema.GroupVersionKind]struct{}{deployment: {}}
+		cluster.APIs = NewAPIs(deployment)
 	}
 	if !oneIn(c, 12) {
 		cluster.Region = fmt.Sprint("r", c.Intn(5))
@@ -82,30 +81,30 @@ func randomCluster(c chooser, name string) Cluster {
 	slices.Sort(cluster.Zones)
 	cluster.Zones = slices.Compact(cluster.Zones)
 	if oneIn(c, 8) {
-		cluster.Taints = []corev1.Taint{{Key: "down", Effect: choice(c, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule)}}
+		cluster.Taints = []corev1.Taint{{Key: "down", Effect: oneOf(c, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule)}}
 	}
 	if !oneIn(c, 12) {
-		cluster.Room = &Room{
-			Allocatable: map[string]int64{"pods": int64(c.Intn(25)), "cpu": int64(c.Intn(20000))},
-			Allocated:   map[string]int64{"pods": int64(c.Intn(6))},
-			Allocating:  map[string]int64{"cpu": int64(c.Intn(1000))},
-		}
+		cluster.Room = (&summary{
+			Allocatable: Resources{Pods: int64(c.Intn(25)), CPU: int64(c.Intn(20000))},
+			Allocated:   Resources{Pods: int64(c.Intn(6))},
+			Allocating:  Resources{CPU: int64(c.Intn(1000))},
+		}).room()
 	}
 	return cluster
 }
 
-func choice[T any](c chooser, values ...T) T { return values[c.Intn(len(values))] }
+func oneOf[T any](c chooser, values ...T) T { return values[c.Intn(len(values))] }
 
 func randomBinding(c chooser, clusters int) Binding {
-	b := Binding{Kind: deployment, Workload: !oneIn(c, 12), Fresh: oneIn(c, 6), UID: choice(c, "", oddUID, evenUID)}
+	b := Binding{Kind: deployment, Workload: !oneIn(c, 12), Fresh: oneIn(c, 6), UID: oneOf(c, "", oddUID, evenUID)}
 	if b.Workload {
 		b.Replicas = int32(c.Intn(30))
 	}
 	if oneIn(c, 3) {
-		b.Request = map[string]int64{"cpu": int64(c.Intn(3) * 500)}
+		b.Request = Resources{CPU: int64(c.Intn(3) * 500)}
 	}
 	b.Placement = Placement{
-		Strategy: choice(c, Duplicated, StaticWeight, DynamicWeight, Aggregated),
+		Strategy: oneOf(c, Duplicated, StaticWeight, DynamicWeight, Aggregated),
 		Terms:    randomTerms(c, clusters),
 		Spread:   randomSpread(c),
 	}
@@ -147,7 +146,7 @@ func randomAffinity(c chooser, clusters int, path string) Affinity {
 	a := Affinity{Path: path}
 	switch c.Intn(5) {
 	case 0:
-		a.Labels = labels.Set{"tier": choice(c, "gold", "iron")}.AsSelector()
+		a.Labels = labels.Set{"tier": oneOf(c, "gold", "iron")}.AsSelector()
 	case 1:
 		for i := range clusters + 1 {
 			if !oneIn(c, 3) {

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 )
 
 // candidate is a cluster that fits, with what orders it.
 type candidate struct {
-	*Cluster
+	// index of the cluster in the snapshot; the order of names.
+	index int32
+	// tier is 0 for clusters of the affinity, 1 and more for those of its overflow tiers.
+	tier int8
 	// score is 100 for clusters that have the object already, so that it stays where it is.
 	score int64
 	// weight of static division; 1 when it doesn't apply.
@@ -18,45 +20,56 @@ type candidate struct {
 	estimate int64
 	// previous is how many it has.
 	previous int64
+	// least and most bound its share.
+	least, most int64
 }
 
 // available counts the replicas that are there already as room for this object.
-func (c candidate) available() int64 { return c.estimate + c.previous }
+func (c *candidate) available() int64 { return c.estimate + c.previous }
 
-const localityScore = 100
+const (
+	localityScore = 100
+	unlimited     = math.MaxInt32
+)
 
-// rank orders the clusters that fit: those that have the object first, then heavier ones, then those with more room,
-// then by name. With static weights, clusters without a weight are left out.
-func rank(fitting []*Cluster, b Binding, why reasons) []candidate {
-	weights := staticWeights(fitting, b)
-	candidates := make([]candidate, 0, len(fitting))
-	for i, c := range fitting {
-		if weights[i] == 0 {
-			why.add(c.Name, NoWeight, "no entry of spec.placement.replicaScheduling.weightPreference.staticWeightList matches it")
-			continue
-		}
-		candidates = append(candidates, newCandidate(c, b, weights[i]))
-	}
-	slices.SortFunc(candidates, compareCandidates)
-	return candidates
+// needsEstimates: not when neither the division nor the choice of clusters looks at room.
+func (a *attempt) needsEstimates() bool {
+	return a.binding.Placement.Strategy.Dynamic() || len(a.binding.Placement.Spread) > 0
 }
 
-func newCandidate(c *Cluster, b Binding, weight int64) candidate {
-	result := candidate{Cluster: c, weight: weight, estimate: int64(b.Replicas)}
-	if b.Replicas > 0 && (c.Room != nil || b.Placement.Strategy.dynamic()) {
-		result.estimate = Estimate(c.Room, b.Request)
+// estimate is the room for more replicas. When nothing is known of a cluster it is said to have none if the division
+// depends on it, and else enough.
+func (a *attempt) estimate(c *Cluster, claim *nodeMatcher) int64 {
+	b := a.binding
+	if b.Replicas == 0 {
+		return 0
 	}
-	for _, t := range b.Previous {
-		if t.Cluster == c.Name {
-			result.score, result.previous = localityScore, int64(t.Replicas)
+	if c.Room == nil {
+		switch b.Placement.Strategy {
+		case Even:
+			return unlimited
+		case DynamicWeight, Aggregated:
+			return 0
 		}
+		return int64(b.Replicas)
 	}
-	return result
+	var promised Resources
+	if len(a.snapshot.promises) > 0 {
+		promised = a.snapshot.promises[c.Name]
+	}
+	return estimate(c.Room, &b.Request, claim, promised)
 }
 
-func compareCandidates(a, b candidate) int {
-	// cmp.Or would compare the names of every pair.
+// sortByPreference orders clusters for spread constraints: those of the affinity before overflow tiers, those that have
+// the object first, then heavier ones, then those with more room, then by name.
+func sortByPreference(candidates []candidate) {
+	slices.SortFunc(candidates, func(a, b candidate) int { return compareCandidates(&a, &b) })
+}
+
+func compareCandidates(a, b *candidate) int {
 	switch {
+	case a.tier != b.tier:
+		return cmp.Compare(a.tier, b.tier)
 	case a.score != b.score:
 		return cmp.Compare(b.score, a.score)
 	case a.weight != b.weight:
@@ -64,52 +77,63 @@ func compareCandidates(a, b candidate) int {
 	case a.available() != b.available():
 		return cmp.Compare(b.available(), a.available())
 	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Compare(a.index, b.index)
 }
 
-// staticWeights are parallel to the clusters. When no entry matches any of them, all weigh the same.
-func staticWeights(clusters []*Cluster, b Binding) []int64 {
-	weights := make([]int64, len(clusters))
-	var largest int64
-	if b.Placement.Strategy == StaticWeight && b.Workload {
-		for i, c := range clusters {
-			weights[i] = weightOf(c, b.Placement.Weights)
-			largest = max(largest, weights[i])
-		}
+// staticWeights are parallel to the clusters; nil if all weigh the same.
+func (a *attempt) staticWeights() []int64 {
+	b := a.binding
+	if b.Placement.Strategy != StaticWeight || !b.Workload || len(b.Placement.Weights) == 0 {
+		return nil
 	}
-	if largest == 0 {
-		for i := range weights {
-			weights[i] = 1
+	weights := make([]int64, len(a.snapshot.clusters))
+	for i := range b.Placement.Weights {
+		rule := &b.Placement.Weights[i]
+		for j := range a.snapshot.matching(&rule.Affinity) {
+			weights[j] = max(weights[j], rule.Weight)
 		}
 	}
 	return weights
 }
 
-func weightOf(c *Cluster, rules []Weight) int64 {
-	var largest int64
-	for _, rule := range rules {
-		if rule.Matches(c) {
-			largest = max(largest, rule.Weight)
-		}
+// leaveOutUnweighted removes clusters without a weight. When no candidate has one, all weigh the same.
+func (a *attempt) leaveOutUnweighted(candidates []candidate, weighted bool) []candidate {
+	if !weighted {
+		return candidates
 	}
-	return largest
+	if !slices.ContainsFunc(candidates, func(c candidate) bool { return c.weight > 0 }) {
+		for i := range candidates {
+			candidates[i].weight = 1
+		}
+		return candidates
+	}
+	return slices.DeleteFunc(candidates, func(c candidate) bool {
+		if c.weight > 0 {
+			return false
+		}
+		a.codes[c.index] = NoWeight
+		return true
+	})
 }
 
-// Estimate is how many replicas of a request a cluster has room for by the sums over its nodes. A cluster of which
-// nothing is known has no room.
-func Estimate(room *Room, request map[string]int64) int64 {
-	if room == nil {
-		return 0
+// setLimits bounds the shares of the candidates.
+func (a *attempt) setLimits(candidates []candidate) {
+	b := a.binding
+	if len(b.Placement.Limits) == 0 || !b.Workload || b.Placement.Strategy == Duplicated {
+		return
 	}
-	fits := room.free("pods")
-	for name, amount := range request {
-		if amount > 0 {
-			fits = min(fits, room.free(name)/amount)
+	for i := range candidates {
+		c := &candidates[i]
+		for j := range b.Placement.Limits {
+			limit := &b.Placement.Limits[j]
+			if !limit.Matches(&a.snapshot.clusters[c.index]) {
+				continue
+			}
+			c.least = max(c.least, int64(limit.Min))
+			if limit.Max != nil {
+				c.most = min(c.most, int64(*limit.Max))
+			}
 		}
+		c.least = min(c.least, c.most)
 	}
-	return min(max(fits, 0), math.MaxInt32)
-}
-
-func (r *Room) free(name string) int64 {
-	return max(0, r.Allocatable[name]-r.Allocated[name]-r.Allocating[name])
 }

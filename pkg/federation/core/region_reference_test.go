@@ -89,7 +89,7 @@ func TestRegionsAreChosenAsByAPlainSearch(t *testing.T) {
 		return true
 	}
 	for range cases(t, 100_000) {
-		groups := randomGroups(r, 1+r.Intn(choice(r, 4, 7, 9)))
+		groups := randomGroups(r, 1+r.Intn(oneOf(r, 4, 7, 9)))
 		least := 1 + r.Intn(3)
 		compare(groups, least, least+r.Intn(4), r.Intn(12), 1<<13)
 	}
@@ -111,8 +111,8 @@ func TestRegionsAreChosenAsByAPlainSearch(t *testing.T) {
 
 // randomGroups have few different scores and sizes, so that many subsets are worth the same.
 func randomGroups(r *rand.Rand, n int) []group {
-	scores := choice(r, 1, 3, 10, 100_000)
-	sizes := choice(r, 1, 3, 8)
+	scores := oneOf(r, 1, 3, 10, 100_000)
+	sizes := oneOf(r, 1, 3, 8)
 	groups := make([]group, n)
 	for i := range groups {
 		groups[i] = groupOf(fmt.Sprintf("R%02d", i), 1+r.Intn(sizes), int64(r.Intn(scores)))

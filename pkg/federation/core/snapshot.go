@@ -19,23 +19,59 @@ type Cluster struct {
 	Taints   []corev1.Taint
 	// Deleting clusters get nothing new and lose what they have.
 	Deleting bool
-	// APIs are the kinds that the cluster serves.
-	APIs map[schema.GroupVersionKind]struct{}
+	// APIs are the kinds that the cluster serves. Clusters that serve the same may share the set, which is faster.
+	APIs *APIs
 	// Room is what is known of its free resources; nil if nothing is.
 	Room *Room
 }
 
-// Room adds up the resources of a cluster: CPU in millicores, everything else in its base unit.
-type Room struct {
-	Allocatable map[string]int64
-	Allocated   map[string]int64
-	Allocating  map[string]int64
+// APIs is a set of kinds.
+type APIs map[schema.GroupVersionKind]struct{}
+
+// NewAPIs makes a set.
+func NewAPIs(kinds ...schema.GroupVersionKind) *APIs {
+	result := make(APIs, len(kinds))
+	for _, kind := range kinds {
+		result[kind] = struct{}{}
+	}
+	return &result
 }
+
+// serves tells whether the set has the kind; nil is the empty set.
+func (a *APIs) serves(kind schema.GroupVersionKind) bool {
+	if a == nil {
+		return false
+	}
+	_, found := (*a)[kind]
+	return found
+}
+
+// Room is what is free in a cluster.
+type Room struct {
+	// Free adds up over the nodes that pods can be scheduled to, less what pods ask for that have no node yet.
+	Free Resources
+	// Nodes are the same nodes one by one, if that is known: then a replica is only reckoned with where it fits in one piece.
+	Nodes []Node
+	// Pending is what pods ask for that have no node yet. It is no part of what Nodes have lost.
+	Pending Resources
+}
+
+// Node is one node, or several that are alike.
+type Node struct {
+	Count  int64
+	Free   Resources
+	Labels labels.Set
+	Taints []corev1.Taint
+}
+
+// Promises are resources by cluster that earlier decisions have given away and that the clusters don't show as taken yet.
+type Promises map[string]Resources
 
 // Snapshot is a set of clusters in the order of their names.
 type Snapshot struct {
 	clusters []Cluster
 	index    map[string]int
+	promises Promises
 }
 
 // NewSnapshot takes clusters in any order.
@@ -47,6 +83,12 @@ func NewSnapshot(clusters []Cluster) Snapshot {
 		index[c.Name] = i
 	}
 	return Snapshot{clusters: sorted, index: index}
+}
+
+// WithPromises gives the same clusters with less room. The promises must not change while the result is in use.
+func (s Snapshot) WithPromises(promises Promises) Snapshot {
+	s.promises = promises
+	return s
 }
 
 // Has tells whether the snapshot holds a cluster of that name.
@@ -61,13 +103,17 @@ func (s Snapshot) Serves(name string) bool {
 	return found && !s.clusters[i].Deleting
 }
 
-// RoomOf gives what is known of the free resources of a cluster; nil if nothing is.
-func (s Snapshot) RoomOf(name string) *Room {
-	if i, found := s.index[name]; found {
-		return s.clusters[i].Room
+// Estimate is how many more replicas of a binding a cluster has room for; none if it isn't there or nothing is known of it.
+func (s Snapshot) Estimate(name string, b Binding) int64 {
+	i, found := s.index[name]
+	if !found {
+		return 0
 	}
-	return nil
+	return Estimate(s.clusters[i].Room, b.Request, b.Nodes, s.promises[name])
 }
+
+// Len is the number of clusters.
+func (s Snapshot) Len() int { return len(s.clusters) }
 
 // Names of all clusters, sorted.
 func (s Snapshot) Names() []string {

@@ -7,25 +7,31 @@ import (
 	"testing"
 )
 
+// fixture collects clusters in the order in which they are added, which stands for that of names.
+type fixture struct{ attempt }
+
+func newFixture(b Binding) *fixture { return &fixture{attempt{binding: &b}} }
+
 // candidates parses "name/score/available".
-func candidates(t *testing.T, region, specs string) []candidate {
+func (f *fixture) candidates(t *testing.T, specs string) []candidate {
 	t.Helper()
 	var result []candidate
 	for _, spec := range strings.Fields(specs) {
-		var score, available int64
+		c := candidate{index: int32(len(f.snapshot.clusters)), most: unlimited}
 		name, numbers, _ := strings.Cut(spec, "/")
-		if _, err := fmt.Sscanf(numbers, "%d/%d", &score, &available); err != nil {
+		if _, err := fmt.Sscanf(numbers, "%d/%d", &c.score, &c.estimate); err != nil {
 			t.Fatal(spec, err)
 		}
-		result = append(result, candidate{Cluster: &Cluster{Name: name, Region: region}, score: score, estimate: available})
+		f.snapshot.clusters = append(f.snapshot.clusters, Cluster{Name: name})
+		result = append(result, c)
 	}
 	return result
 }
 
-func names(list []candidate) string {
+func (f *fixture) names(list []candidate) string {
 	result := make([]string, len(list))
-	for i, c := range list {
-		result[i] = c.Name
+	for i := range list {
+		result[i] = f.name(&list[i])
 	}
 	return strings.Join(result, " ")
 }
@@ -48,17 +54,18 @@ func TestSelectByCluster(t *testing.T) {
 		{"m4/60/50 m2/40/60", 0, 0, 0, ""},
 	}
 	for _, tc := range tests {
-		got, failure := selectByCluster(candidates(t, "", tc.candidates), SpreadConstraint{Min: tc.min, Max: atMost(tc.max)}, tc.replicas)
-		if result := outcome(got, failure); result != tc.want {
+		f := newFixture(Binding{})
+		got, failure := selectByCluster(f.candidates(t, tc.candidates), SpreadConstraint{Min: tc.min, Max: atMost(tc.max)}, tc.replicas)
+		if result := f.outcome(got, failure); result != tc.want {
 			t.Errorf("%s, max %d, %d replicas: got %q, want %q", tc.candidates, tc.max, tc.replicas, result, tc.want)
 		}
 	}
 }
 
-func outcome(selected []candidate, failure *Failure) string {
+func (f *fixture) outcome(selected []candidate, failure *Failure) string {
 	switch {
 	case failure == nil:
-		return names(selected)
+		return f.names(selected)
 	case failure.Kind == NoRoom:
 		return "no room"
 	}
@@ -104,41 +111,32 @@ func TestSelectGroups(t *testing.T) {
 }
 
 func TestSelectFromRegions(t *testing.T) {
-	twoRegions := func(t *testing.T) []group {
-		return []group{
-			{"R1", 100, candidates(t, "R1", "m1/100/0 m2/80/0")},
-			{"R2", 80, candidates(t, "R2", "m3/80/0 m4/80/0 m5/60/0")},
-		}
-	}
+	const twoRegions = "R1/100: m1/100/0 m2/80/0; R2/80: m3/80/0 m4/80/0 m5/60/0"
 	tests := []struct {
-		groups                 []group
+		groups                 string
 		rMin, rMax, cMin, cMax int
 		want                   string
 	}{
-		{twoRegions(t), 1, 1, 2, 2, "m1 m2"},
-		{twoRegions(t), 1, 1, 3, 3, "m3 m4 m5"},
-		{[]group{
-			{"R1", 90, candidates(t, "R1", "m1/90/0")},
-			{"R2", 70, candidates(t, "R2", "m2/70/0 m3/60/0 m4/30/0")},
-			{"R3", 80, candidates(t, "R3", "m5/80/0 m6/50/0")},
-			{"R4", 50, candidates(t, "R4", "m7/50/0 m8/40/0 m9/30/0 m91/20/0")},
-		}, 2, 2, 4, 5, "m1 m2 m3 m4"},
-		{[]group{
-			{"R1", 70, candidates(t, "R1", "m1/70/0")},
-			{"R2", 40, candidates(t, "R2", "m2/40/0 m3/40/0 m4/40/0")},
-			{"R3", 60, candidates(t, "R3", "m5/60/0 m6/50/0")},
-			{"R4", 70, candidates(t, "R4", "m7/70/0")},
-			{"R5", 50, candidates(t, "R5", "m8/50/0")},
-		}, 1, 3, 6, 8, "m1 m5 m2 m6 m3 m4"},
-		{twoRegions(t), 3, 3, 3, 3, "no fit"},
-		{twoRegions(t), 1, 1, 4, 4, "no fit"},
-		{twoRegions(t)[:1], 1, 1, 3, 4, "no fit"},
+		{twoRegions, 1, 1, 2, 2, "m1 m2"},
+		{twoRegions, 1, 1, 3, 3, "m3 m4 m5"},
+		{"R1/90: m1/90/0; R2/70: m2/70/0 m3/60/0 m4/30/0; R3/80: m5/80/0 m6/50/0; R4/50: m7/50/0 m8/40/0 m9/30/0 m91/20/0", 2, 2, 4, 5, "m1 m2 m3 m4"},
+		{"R1/70: m1/70/0; R2/40: m2/40/0 m3/40/0 m4/40/0; R3/60: m5/60/0 m6/50/0; R4/70: m7/70/0; R5/50: m8/50/0", 1, 3, 6, 8, "m1 m5 m2 m6 m3 m4"},
+		{twoRegions, 3, 3, 3, 3, "no fit"},
+		{twoRegions, 1, 1, 4, 4, "no fit"},
+		{"R1/100: m1/100/0 m2/80/0", 1, 1, 3, 4, "no fit"},
 	}
 	for i, tc := range tests {
-		region := SpreadConstraint{Min: tc.rMin, Max: atMost(tc.rMax)}
-		cluster := SpreadConstraint{Min: tc.cMin, Max: atMost(tc.cMax)}
-		got, failure := selectFromRegions(tc.groups, region, cluster)
-		if result := outcome(got, failure); result != tc.want {
+		f := newFixture(Binding{})
+		for _, spec := range strings.Split(tc.groups, "; ") {
+			head, clusters, _ := strings.Cut(spec, ": ")
+			g := group{name: head[:2], clusters: f.candidates(t, clusters)}
+			if _, err := fmt.Sscanf(head[3:], "%d", &g.score); err != nil {
+				t.Fatal(err)
+			}
+			f.groups = append(f.groups, g)
+		}
+		got, failure := f.selectFromGroups(SpreadConstraint{Min: tc.rMin, Max: atMost(tc.rMax)}, &SpreadConstraint{Min: tc.cMin, Max: atMost(tc.cMax)})
+		if result := f.outcome(got, failure); result != tc.want {
 			t.Errorf("case %d: got %q, want %q", i, result, tc.want)
 		}
 	}
@@ -172,20 +170,21 @@ func TestGroupScore(t *testing.T) {
 		{divided, "a/0/100 b/0/100", 2, 50000},
 	}
 	for _, tc := range tests {
-		list := candidates(t, "", tc.candidates)
-		if got := groupScore(list, tc.binding, tc.minGroups, 0); got != tc.want {
+		f := newFixture(tc.binding)
+		if got := f.groupScore(f.candidates(t, tc.candidates), tc.minGroups, 0); got != tc.want {
 			t.Errorf("%s: got %d, want %d", tc.candidates, got, tc.want)
 		}
 	}
 }
 
 func TestSpreadOrderDoesNotDependOnInput(t *testing.T) {
-	list := candidates(t, "", "m1/0/5 m2/100/1 m3/0/7 m4/100/9")
+	f := newFixture(Binding{})
+	list := f.candidates(t, "m1/0/5 m2/100/1 m3/0/7 m4/100/9")
 	for range 20 {
 		shuffled := slices.Clone(list)
 		slices.Reverse(shuffled)
-		slices.SortFunc(shuffled, compareCandidates)
-		if got := names(shuffled); got != "m4 m2 m3 m1" {
+		sortByPreference(shuffled)
+		if got := f.names(shuffled); got != "m4 m2 m3 m1" {
 			t.Fatal(got)
 		}
 	}

@@ -165,7 +165,7 @@ func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.Res
 	}
 	for _, w := range wanted {
 		more := int64(w.Replicas) - has[w.Name]
-		if more > 0 && core.Estimate(clusters.RoomOf(w.Name), binding.Request) < more {
+		if more > 0 && clusters.Estimate(w.Name, binding) < more {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@
 package karmada
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,14 +19,42 @@ import (
 // placementPath is where placements lie in policies; messages for users name fields by it.
 const placementPath = "spec.placement"
 
-// Cluster gives what decisions look at.
-func Cluster(c *clusterv1alpha1.Cluster) core.Cluster {
+// Translator gives what decisions look at. It is not safe for concurrent use.
+type Translator struct {
+	// apis are shared between the clusters that serve the same.
+	apis map[[sha256.Size]byte]*core.APIs
+}
+
+// Cluster translates one cluster.
+func (t *Translator) Cluster(c *clusterv1alpha1.Cluster) core.Cluster {
 	result := Identity(c)
 	result.Taints = c.Spec.Taints
 	result.Deleting = c.DeletionTimestamp != nil
-	result.APIs = apis(c.Status.APIEnablements)
+	result.APIs = t.sharedAPIs(c.Status.APIEnablements)
 	result.Room = room(c.Status.ResourceSummary)
 	return result
+}
+
+// mostAPISets bounds what is remembered of clusters that have changed since.
+const mostAPISets = 1000
+
+func (t *Translator) sharedAPIs(enablements []clusterv1alpha1.APIEnablement) *core.APIs {
+	h := sha256.New()
+	for _, e := range enablements {
+		fmt.Fprintln(h, e.GroupVersion)
+		for _, r := range e.Resources {
+			fmt.Fprintln(h, "", r.Kind)
+		}
+	}
+	key := [sha256.Size]byte(h.Sum(nil))
+	if known, found := t.apis[key]; found {
+		return known
+	}
+	if t.apis == nil || len(t.apis) >= mostAPISets {
+		t.apis = map[[sha256.Size]byte]*core.APIs{}
+	}
+	t.apis[key] = apis(enablements)
+	return t.apis[key]
 }
 
 // Identity gives the part that affinities match.
@@ -41,42 +70,49 @@ func zones(spec clusterv1alpha1.ClusterSpec) []string {
 	return spec.Zones
 }
 
-func apis(enablements []clusterv1alpha1.APIEnablement) map[schema.GroupVersionKind]struct{} {
-	kinds := map[schema.GroupVersionKind]struct{}{}
+func apis(enablements []clusterv1alpha1.APIEnablement) *core.APIs {
+	var kinds []schema.GroupVersionKind
 	for _, e := range enablements {
 		gv, err := schema.ParseGroupVersion(e.GroupVersion)
 		if err != nil {
 			continue
 		}
 		for _, r := range e.Resources {
-			kinds[gv.WithKind(r.Kind)] = struct{}{}
+			kinds = append(kinds, gv.WithKind(r.Kind))
 		}
 	}
-	return kinds
+	return core.NewAPIs(kinds...)
 }
 
 func room(summary *clusterv1alpha1.ResourceSummary) *core.Room {
 	if summary == nil {
 		return nil
 	}
-	return &core.Room{
-		Allocatable: Amounts(summary.Allocatable),
-		Allocated:   Amounts(summary.Allocated),
-		Allocating:  Amounts(summary.Allocating),
-	}
+	taken := Resources(summary.Allocated).Plus(Resources(summary.Allocating))
+	return &core.Room{Free: Resources(summary.Allocatable).Minus(taken), Pending: Resources(summary.Allocating)}
 }
 
-// Amounts gives CPU in millicores and everything else in its base unit.
-func Amounts(list corev1.ResourceList) map[string]int64 {
-	amounts := make(map[string]int64, len(list))
+// Resources gives CPU in millicores and everything else in its base unit.
+func Resources(list corev1.ResourceList) core.Resources {
+	var result core.Resources
 	for name, quantity := range list {
-		if name == corev1.ResourceCPU {
-			amounts[string(name)] = quantity.MilliValue()
-		} else {
-			amounts[string(name)] = quantity.Value()
+		switch name {
+		case corev1.ResourceCPU:
+			result.CPU = quantity.MilliValue()
+		case corev1.ResourceMemory:
+			result.Memory = quantity.Value()
+		case corev1.ResourceEphemeralStorage:
+			result.Storage = quantity.Value()
+		case corev1.ResourcePods:
+			result.Pods = quantity.Value()
+		default:
+			if result.Other == nil {
+				result.Other = map[string]int64{}
+			}
+			result.Other[string(name)] = quantity.Value()
 		}
 	}
-	return amounts
+	return result
 }
 
 // Binding gives what is to be decided.
@@ -98,7 +134,8 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 		b.PreviousTerm = "" // Who asks for a new decision wants the first affinity again, if it can be had.
 	}
 	if spec.ReplicaRequirements != nil {
-		b.Request = Amounts(spec.ReplicaRequirements.ResourceRequest)
+		b.Request = Resources(spec.ReplicaRequirements.ResourceRequest)
+		b.Nodes = nodeClaim(spec.ReplicaRequirements.NodeClaim)
 	}
 	for _, c := range spec.Clusters {
 		b.Previous = append(b.Previous, core.Target{Cluster: c.Name, Replicas: c.Replicas})
@@ -108,6 +145,13 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 		b.PreviousTerm = back.AffinityName
 	}
 	return b, nil
+}
+
+func nodeClaim(claim *workv1alpha2.NodeClaim) *core.NodeClaim {
+	if claim == nil {
+		return nil
+	}
+	return &core.NodeClaim{Selector: claim.NodeSelector, Affinity: claim.HardNodeAffinity, Tolerations: claim.Tolerations}
 }
 
 // IsWorkload tells whether the object has replicas, or components that have some. Components are placed whole: such an object
@@ -152,7 +196,13 @@ func Placement(p *policyv1alpha1.Placement) (core.Placement, error) {
 	if err != nil {
 		return core.Placement{}, err
 	}
-	return core.Placement{Terms: terms, Tolerations: p.ClusterTolerations, Spread: spread, Strategy: strategy, Weights: weights}, nil
+	limits, err := limits(p.ReplicaScheduling)
+	if err != nil {
+		return core.Placement{}, err
+	}
+	return core.Placement{
+		Terms: terms, Tolerations: p.ClusterTolerations, Spread: spread, Strategy: strategy, Weights: weights, Limits: limits,
+	}, nil
 }
 
 func affinityTerms(p *policyv1alpha1.Placement) ([]core.Term, error) {
@@ -164,16 +214,29 @@ func affinityTerms(p *policyv1alpha1.Placement) ([]core.Term, error) {
 	for i := range p.ClusterAffinities {
 		path := fmt.Sprintf("%s.clusterAffinities[%d]", placementPath, i)
 		term := &p.ClusterAffinities[i]
-		if len(term.OverflowAffinities) > 0 {
-			return nil, fmt.Errorf("%s.overflowAffinities: not offered yet; leave it out", path)
-		}
 		affinity, err := Affinity(path, &term.ClusterAffinity)
 		if err != nil {
 			return nil, err
 		}
-		terms = append(terms, core.Term{Name: term.AffinityName, Affinity: affinity})
+		overflow, err := overflowTiers(path, term.OverflowAffinities)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, core.Term{Name: term.AffinityName, Affinity: affinity, Overflow: overflow})
 	}
 	return terms, nil
+}
+
+func overflowTiers(path string, tiers []policyv1alpha1.OverflowAffinity) ([]core.Affinity, error) {
+	var result []core.Affinity
+	for i := range tiers {
+		affinity, err := Affinity(fmt.Sprintf("%s.overflowAffinities[%d]", path, i), &tiers[i].ClusterAffinity)
+		if err != nil {
+			return nil, err
+		}
+		result = append(result, affinity)
+	}
+	return result, nil
 }
 
 // Affinity translates one cluster affinity, found at path. Nil matches every cluster.
@@ -211,6 +274,8 @@ func strategyOf(s *policyv1alpha1.ReplicaSchedulingStrategy) (core.Strategy, err
 		return core.Duplicated, nil
 	case s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated:
 		return core.Aggregated, nil
+	case s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceEven:
+		return core.Even, nil
 	case s.WeightPreference == nil || s.WeightPreference.DynamicWeight == "":
 		return core.StaticWeight, nil
 	case s.WeightPreference.DynamicWeight == policyv1alpha1.DynamicWeightByAvailableReplicas:
@@ -236,15 +301,35 @@ func weights(s *policyv1alpha1.ReplicaSchedulingStrategy) ([]core.Weight, error)
 	return result, nil
 }
 
+func limits(s *policyv1alpha1.ReplicaSchedulingStrategy) ([]core.Limit, error) {
+	if s == nil {
+		return nil, nil
+	}
+	var result []core.Limit
+	for i := range s.Limits {
+		path := fmt.Sprintf("%s.replicaScheduling.limits[%d].targetCluster", placementPath, i)
+		affinity, err := Affinity(path, s.Limits[i].TargetCluster)
+		if err != nil {
+			return nil, err
+		}
+		limit := core.Limit{Affinity: affinity, Max: s.Limits[i].MaxReplicas}
+		if s.Limits[i].MinReplicas != nil {
+			limit.Min = *s.Limits[i].MinReplicas
+		}
+		result = append(result, limit)
+	}
+	return result, nil
+}
+
 func spreadConstraints(constraints []policyv1alpha1.SpreadConstraint) ([]core.SpreadConstraint, error) {
 	var result []core.SpreadConstraint
 	for i, c := range constraints {
 		path := fmt.Sprintf("%s.spreadConstraints[%d]", placementPath, i)
-		if c.SpreadByLabel != "" {
-			return nil, fmt.Errorf("%s.spreadByLabel: not offered yet; use spreadByField cluster or region", path)
-		}
 		constraint := core.SpreadConstraint{Path: path, Field: core.Field(c.SpreadByField), Min: 1, Max: c.MaxGroups}
-		if c.SpreadByField == "" {
+		switch {
+		case c.SpreadByLabel != "":
+			constraint.Field, constraint.Label = core.FieldLabel, c.SpreadByLabel
+		case c.SpreadByField == "":
 			constraint.Field = core.FieldCluster
 		}
 		if c.MinGroups != nil {

@@ -64,15 +64,31 @@ spreadConstraints: [{maxGroups: 1}, {spreadByField: region, minGroups: 2}]
 	}
 }
 
-func TestWhatIsNotOfferedIsAnError(t *testing.T) {
+func TestPlacementNamesWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		`{spreadConstraints: [{spreadByLabel: team}]}`:                                                    "spec.placement.spreadConstraints[0].spreadByLabel",
-		`{clusterAffinities: [{affinityName: a, overflowAffinities: [{affinityName: b}]}]}`:               "spec.placement.clusterAffinities[0].overflowAffinities",
-		`{clusterAffinity: {labelSelector: {matchExpressions: [{key: a, operator: Near, values: [b]}]}}}`: "spec.placement.clusterAffinity.labelSelector",
+		`{clusterAffinities: [{affinityName: a, overflowAffinities: [{affinityName: b, labelSelector: {matchExpressions: [{key: a, operator: Near}]}}]}]}`: "spec.placement.clusterAffinities[0].overflowAffinities[0].labelSelector",
+		`{replicaScheduling: {limits: [{targetCluster: {labelSelector: {matchExpressions: [{key: a, operator: Near}]}}}]}}`:                                "spec.placement.replicaScheduling.limits[0].targetCluster.labelSelector",
+		`{clusterAffinity: {labelSelector: {matchExpressions: [{key: a, operator: Near, values: [b]}]}}}`:                                                  "spec.placement.clusterAffinity.labelSelector",
 	} {
 		if _, err := Placement(placement(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
+	}
+}
+
+func TestPlacementExtensions(t *testing.T) {
+	got, err := Placement(placement(t, `{
+		spreadConstraints: [{spreadByLabel: team, maxGroups: 2}],
+		replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Even, limits: [{minReplicas: 2}, {maxReplicas: 5, targetCluster: {clusterNames: [m1]}}]},
+		clusterAffinities: [{affinityName: a, overflowAffinities: [{affinityName: b, clusterNames: [m2]}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Spread[0].Field != core.FieldLabel || got.Spread[0].Label != "team" || got.Strategy != core.Even || len(got.Terms[0].Overflow) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if got.Limits[0].Min != 2 || got.Limits[0].Max != nil || *got.Limits[1].Max != 5 || got.Limits[1].Names[0] != "m1" {
+		t.Errorf("got %+v", got.Limits)
 	}
 }
 
@@ -100,11 +116,12 @@ func TestCluster(t *testing.T) {
 	c.Spec.Zone = "a"
 	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
 	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Ki")}}
-	got := Cluster(c)
-	if len(got.Zones) != 1 || len(got.APIs) != 1 || got.Room.Allocatable["cpu"] != 1500 || got.Room.Allocatable["memory"] != 1024 {
+	var translator Translator
+	got := translator.Cluster(c)
+	if len(got.Zones) != 1 || len(*got.APIs) != 1 || got.Room.Free.CPU != 1500 || got.Room.Free.Memory != 1024 {
 		t.Errorf("got %+v", got)
 	}
-	if Cluster(&clusterv1alpha1.Cluster{}).Room != nil {
+	if translator.Cluster(&clusterv1alpha1.Cluster{}).Room != nil {
 		t.Error("a cluster of which nothing is known has no room to speak of")
 	}
 }

@@ -319,13 +319,15 @@ const (
 	ReplicaSchedulingTypeDivided    ReplicaSchedulingType = "Divided"
 )
 
-// ReplicaDivisionPreference is Aggregated or Weighted.
+// ReplicaDivisionPreference is Aggregated, Weighted or Even.
 type ReplicaDivisionPreference string
 
 // Values of ReplicaDivisionPreference.
 const (
 	ReplicaDivisionPreferenceAggregated ReplicaDivisionPreference = "Aggregated"
 	ReplicaDivisionPreferenceWeighted   ReplicaDivisionPreference = "Weighted"
+	// ReplicaDivisionPreferenceEven is an extension of the published API.
+	ReplicaDivisionPreferenceEven ReplicaDivisionPreference = "Even"
 )
 
 // DynamicWeightFactor names what weights are computed from.
@@ -341,14 +343,38 @@ type ReplicaSchedulingStrategy struct {
 	// +kubebuilder:default=Divided
 	// +optional
 	ReplicaSchedulingType ReplicaSchedulingType `json:"replicaSchedulingType,omitempty"`
-	// ReplicaDivisionPreference Aggregated uses as few clusters as possible, Weighted goes by weights.
-	// Absent means Weighted. Only for Divided.
-	// +kubebuilder:validation:Enum=Aggregated;Weighted
+	// ReplicaDivisionPreference Aggregated uses as few clusters as possible, Weighted goes by weights. Even (an extension of
+	// the published API) gives all clusters the same number, as far as they have room; what runs already stays where it
+	// is. Absent means Weighted. Only for Divided.
+	// +kubebuilder:validation:Enum=Aggregated;Weighted;Even
 	// +optional
 	ReplicaDivisionPreference ReplicaDivisionPreference `json:"replicaDivisionPreference,omitempty"`
 	// WeightPreference gives the weights. Absent: all weights are equal.
 	// +optional
 	WeightPreference *ClusterPreferences `json:"weightPreference,omitempty"`
+	// Limits bound how many replicas single clusters get when replicas are divided. An extension of the published API.
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Limits []ReplicaLimit `json:"limits,omitempty"`
+}
+
+// ReplicaLimit bounds the share of every cluster that matches. Of several that match a cluster, the largest minimum and the
+// smallest maximum count; the maximum wins over the minimum. An extension of the published API.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.minReplicas) || has(self.maxReplicas)",message="give minReplicas or maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || self.maxReplicas >= self.minReplicas",message="must not be smaller than minReplicas",fieldPath=".maxReplicas"
+type ReplicaLimit struct {
+	// TargetCluster matches the clusters. Absent means all.
+	// +optional
+	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
+	// MinReplicas are given to each of these clusters before others get more, as far as there are replicas and room.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+	// MaxReplicas are never exceeded. Replicas that find no place leave the binding unschedulable.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 }
 
 // ClusterPreferences gives weights to clusters. DynamicWeight wins over StaticWeightList.

@@ -22,6 +22,7 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/failover"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 // objects moves objects away from what failed, and back.
@@ -31,7 +32,7 @@ type objects struct {
 	now       func() time.Time
 	options   Options
 	pace      *pace
-	snapshots snapshots
+	snapshots karmada.Snapshots
 	// workIndex finds the Works of a binding.
 	workIndex string
 

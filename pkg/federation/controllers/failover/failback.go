@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (o *objects) returnHome(ctx context.Context, r *round, window time.Duration
 	if len(released) == 0 {
 		return nil
 	}
-	plan, err := failover.Return(o.snapshots.of(r.clusters), r.BindingSpec(), r.BindingStatus(), released, r.now)
+	plan, err := failover.Return(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.BindingStatus(), released, r.now)
 	if err != nil || plan == nil {
 		r.again(retryReturn)
 		return err
@@ -73,7 +74,7 @@ func (o *objects) returnToEarlierTerm(ctx context.Context, r *round, window time
 		r.again(left)
 		return nil
 	}
-	plan, err := failover.ReturnToEarlierTerm(o.snapshots.of(r.clusters), r.BindingSpec(), r.BindingStatus(), r.now)
+	plan, err := failover.ReturnToEarlierTerm(o.snapshots.Of(maps.Values(r.clusters)), r.BindingSpec(), r.BindingStatus(), r.now)
 	if err != nil || plan == nil || len(plan.Arrivals) == 0 {
 		r.again(max(window, retryReturn))
 		return err

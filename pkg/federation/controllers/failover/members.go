@@ -3,9 +3,6 @@ package failover
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/failover"
-	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 // fleet is all clusters at one moment. They are shared and must not be changed.
@@ -57,29 +52,4 @@ func (f fleet) steady(tolerations []corev1.Toleration) map[string]time.Time {
 
 func isReady(cluster *clusterv1alpha1.Cluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-}
-
-// snapshots translates the clusters for decisions, once per state of theirs.
-type snapshots struct {
-	mu       sync.Mutex
-	versions map[string]string
-	latest   core.Snapshot
-}
-
-func (s *snapshots) of(all fleet) core.Snapshot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	versions := make(map[string]string, len(all))
-	for name, cluster := range all {
-		versions[name] = cluster.ResourceVersion
-	}
-	if s.versions != nil && maps.Equal(versions, s.versions) {
-		return s.latest
-	}
-	translated := make([]core.Cluster, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		translated = append(translated, karmada.Cluster(all[name]))
-	}
-	s.versions, s.latest = versions, core.NewSnapshot(translated)
-	return s.latest
 }
