@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 )
@@ -50,9 +49,7 @@ func (d *dependencies) addPod(pod *corev1.PodSpec) {
 	for _, secret := range pod.ImagePullSecrets {
 		d.add("Secret", secret.Name)
 	}
-	if account := cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount); account != "default" {
-		d.add("ServiceAccount", account)
-	}
+	d.addAccount(cmp.Or(pod.ServiceAccountName, pod.DeprecatedServiceAccount))
 	for i := range pod.InitContainers {
 		d.addEnvironment(pod.InitContainers[i].EnvFrom, pod.InitContainers[i].Env)
 	}
@@ -65,6 +62,30 @@ func (d *dependencies) addPod(pod *corev1.PodSpec) {
 	for i := range pod.Volumes {
 		d.addVolume(&pod.Volumes[i].VolumeSource)
 	}
+}
+
+// addDecoded adds those of a pod that may be absent.
+func (d *dependencies) addDecoded(raw fields) error {
+	if raw == nil {
+		return nil
+	}
+	pod, err := decodePod(raw)
+	if err == nil {
+		d.addPod(pod)
+	}
+	return err
+}
+
+// addAccount leaves out the one that every namespace has.
+func (d *dependencies) addAccount(name string) {
+	if name != "default" {
+		d.add("ServiceAccount", name)
+	}
+}
+
+// remove takes out what the object makes itself.
+func (d *dependencies) remove(kind, name string) {
+	d.list = slices.DeleteFunc(d.list, func(r configv1alpha1.DependentObjectReference) bool { return r.Kind == kind && r.Name == name })
 }
 
 func (d *dependencies) addEnvironment(from []corev1.EnvFromSource, variables []corev1.EnvVar) {
@@ -142,17 +163,21 @@ func (d *dependencies) addOlderVolume(v *corev1.VolumeSource) {
 	}
 }
 
-// podSpecAt decodes the pod of a template; nil if there is none.
-func podSpecAt(object *unstructured.Unstructured, template []string) (*corev1.PodSpec, error) {
-	path := append(slices.Clone(template), "spec")
-	found, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
-	raw, ok := found.(map[string]any)
-	if !ok {
+// podSpec decodes the pod of an object; nil if there is none.
+func (k kind) podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
+	var raw fields
+	switch {
+	case k.podsOf != nil:
+		raw = k.podsOf(object)
+	case k.pods != nil:
+		raw = fields(object.Object).part(k.pods...).part("spec")
+	}
+	if raw == nil {
 		return nil, nil
 	}
-	pod := &corev1.PodSpec{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, pod); err != nil {
-		return nil, fmt.Errorf("%s of %s %s: %w", strings.Join(path, "."), object.GetKind(), object.GetName(), err)
+	pod, err := decodePod(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return pod, nil
 }
@@ -160,18 +185,30 @@ func podSpecAt(object *unstructured.Unstructured, template []string) (*corev1.Po
 func dependenciesOf(object *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	k := kindOf(object)
 	d := &dependencies{namespace: object.GetNamespace()}
-	if k.pods != nil {
-		pod, err := podSpecAt(object, k.pods)
-		if err != nil {
-			return nil, err
+	pod, err := k.podSpec(object)
+	if err != nil {
+		return nil, err
+	}
+	if pod != nil {
+		d.addPod(pod)
+	}
+	if k.parts != nil {
+		for _, p := range k.parts(object) {
+			if err := d.addDecoded(p.template.part("spec")); err != nil {
+				return nil, fmt.Errorf("%s of %s %s: %w", p.name, object.GetKind(), object.GetName(), err)
+			}
 		}
-		if pod != nil {
-			d.addPod(pod)
-		}
+	}
+	spec := section(object, "spec")
+	for _, path := range k.secrets {
+		d.add("Secret", spec.part(path[:len(path)-1]...).text(path[len(path)-1]))
+	}
+	for _, path := range k.accounts {
+		d.addAccount(spec.part(path[:len(path)-1]...).text(path[len(path)-1]))
 	}
 	if k.dependencies != nil {
 		if err := k.dependencies(object, d); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return d.sorted(), nil

@@ -155,7 +155,7 @@ func (i *Interpreter) Reflect(ctx context.Context, observed *unstructured.Unstru
 	if rules := i.rulesFor(observed, configv1alpha1.InterpreterOperationInterpretStatus); rules != nil {
 		return rules.Reflect(ctx, observed)
 	}
-	return reflect(observed, templateGeneration), nil
+	return reflectStatus(observed, templateGeneration), nil
 }
 
 // Health tells the health of an object in a member. Kinds of which nothing is known are Unknown, and so are objects that

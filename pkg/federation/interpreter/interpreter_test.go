@@ -102,9 +102,16 @@ func TestReviseAndRetain(t *testing.T) {
 	if n, _, _ := unstructured.NestedInt64(revised.Object, "spec", "replicas"); n != 1 {
 		t.Errorf("got %d replicas", n)
 	}
-	revised = retain(revised, object)
-	if _, found, _ := unstructured.NestedInt64(revised.Object, "spec", "replicas"); found {
-		t.Error("replicas belong to the member")
+	observed := object.DeepCopy()
+	if err := unstructured.SetNestedField(observed.Object, int64(7), "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	retained := retain(revised, observed)
+	if n, _, _ := unstructured.NestedInt64(retained.Object, "spec", "replicas"); n != 7 {
+		t.Errorf("replicas belong to the member, got %d", n)
+	}
+	if n, _, _ := unstructured.NestedInt64(revised.Object, "spec", "replicas"); n != 1 {
+		t.Error("the argument was changed")
 	}
 }
 

@@ -1,9 +1,11 @@
 package interpreter
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
@@ -15,8 +17,22 @@ type kind struct {
 	single bool
 	// pods is the field with the pod template; empty if the object itself is a pod, and nil if there is no pod.
 	pods []string
-	// components finds the parts of an object that has several with replicas.
+	// podsOf finds the specification of the pods where no path leads to it.
+	podsOf func(object *unstructured.Unstructured) fields
+	// workload counts where replicas are in several places; revise writes them.
+	workload func(object *unstructured.Unstructured) (*Workload, error)
+	revise   func(object *unstructured.Unstructured, replicas int32) error
+	// parts are the pod templates of an object that has several with replicas; partsAreOne counts them together.
+	parts       func(object *unstructured.Unstructured) []part
+	partsAreOne bool
+	// components are the parts of an object that doesn't write them as pod templates.
 	components func(object *unstructured.Unstructured) ([]workv1alpha2.Component, error)
+	// secrets and accounts are the paths, under spec, of names of Secrets and ServiceAccounts.
+	secrets, accounts [][]string
+	// retained are fields that the member decides about once it has them.
+	retained [][]string
+	// status says what is made of fields that are not added up.
+	status summary
 	// dependencies adds what the pod template does not say.
 	dependencies func(object *unstructured.Unstructured, d *dependencies) error
 	// sums are the fields of the status that are added up over the members.
@@ -34,26 +50,21 @@ var kinds = map[schema.GroupKind]kind{
 		replicas: []string{"spec", "replicas"},
 		pods:     []string{"spec", "template"},
 		sums:     []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"},
-		healthy: func(spec, status fields) bool {
-			wanted := spec.numberOr("replicas", 1)
-			return status.number("updatedReplicas") == wanted && status.number("availableReplicas") == wanted
-		},
+		healthy:  rolledOut,
 	},
 	{Group: "apps", Kind: "StatefulSet"}: {
-		replicas: []string{"spec", "replicas"},
-		pods:     []string{"spec", "template"},
-		sums:     []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "currentReplicas"},
-		healthy: func(spec, status fields) bool {
-			wanted := spec.numberOr("replicas", 1)
-			return status.number("updatedReplicas") == wanted && status.number("availableReplicas") == wanted
-		},
+		replicas:     []string{"spec", "replicas"},
+		pods:         []string{"spec", "template"},
+		sums:         []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "currentReplicas"},
+		dependencies: ownClaims,
+		healthy:      rolledOut,
 	},
 	{Group: "apps", Kind: "ReplicaSet"}: {
 		replicas: []string{"spec", "replicas"},
 		pods:     []string{"spec", "template"},
 		sums:     []string{"replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"},
 		healthy: func(spec, status fields) bool {
-			return status.number("availableReplicas") == spec.numberOr("replicas", 1)
+			return status.number("availableReplicas") >= spec.numberOr("replicas", 1)
 		},
 	},
 	{Group: "apps", Kind: "DaemonSet"}: {
@@ -62,13 +73,11 @@ var kinds = map[schema.GroupKind]kind{
 			"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled", "numberReady",
 			"updatedNumberScheduled", "numberUnavailable",
 		},
-		healthy: func(_, status fields) bool {
-			wanted := status.number("desiredNumberScheduled")
-			return status.number("updatedNumberScheduled") == wanted && status.number("numberAvailable") == wanted
-		},
+		healthy: scheduledEverywhere,
 	},
 	{Group: "batch", Kind: "CronJob"}: {
-		pods: []string{"spec", "jobTemplate", "spec", "template"},
+		pods:   []string{"spec", "jobTemplate", "spec", "template"},
+		status: summary{lists: []string{"active"}, latest: []string{"lastScheduleTime", "lastSuccessfulTime"}},
 	},
 	{Group: "batch", Kind: "Job"}: {
 		replicas:  []string{"spec", "parallelism"},
@@ -101,20 +110,42 @@ var kinds = map[schema.GroupKind]kind{
 		},
 	},
 	{Group: "policy", Kind: "PodDisruptionBudget"}: {
-		sums: []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"},
+		sums:   []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"},
+		status: summary{merged: []string{"disruptedPods"}, conditions: true},
 		healthy: func(_, status fields) bool {
 			return status.number("currentHealthy") >= status.number("desiredHealthy")
 		},
 	},
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {
-		sums: []string{"currentReplicas", "desiredReplicas"},
+		sums:   []string{"currentReplicas", "desiredReplicas"},
+		status: summary{latest: []string{"lastScaleTime"}},
 	},
 	{Kind: "PersistentVolumeClaim"}: {
 		healthy: func(_, status fields) bool { return status["phase"] == "Bound" },
+		status: summary{
+			worst: map[string][]string{"phase": {"Lost", "Pending", "Bound"}}, last: []string{"accessModes", "capacity"}, conditions: true,
+		},
 		prune: func(object *unstructured.Unstructured) {
 			dropAnnotations(object, "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller")
 		},
 	},
+	{Kind: "PersistentVolume"}: {
+		status: summary{
+			worst: map[string][]string{"phase": {"Failed", "Pending", "Available", "Bound", "Released"}}, texts: []string{"reason", "message"},
+		},
+	},
+	{Group: "multicluster.x-k8s.io", Kind: "ServiceImport"}: {
+		dependencies: func(object *unstructured.Unstructured, d *dependencies) error {
+			derived := "derived-" + object.GetName()
+			d.add("Service", derived)
+			d.list = append(d.list, configv1alpha1.DependentObjectReference{
+				APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: object.GetNamespace(),
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/service-name": derived}},
+			})
+			return nil
+		},
+	},
+	{Kind: "Secret"}: {prune: pruneSecret},
 	{Kind: "ServiceAccount"}: {
 		prune: func(object *unstructured.Unstructured) { delete(object.Object, "secrets") },
 	},
@@ -194,7 +225,7 @@ func healthOf(object *unstructured.Unstructured) Health {
 		return Unknown
 	}
 	status := section(object, "status")
-	if observed, reported := status["observedGeneration"]; reported && observed != object.GetGeneration() {
+	if _, reported := status["observedGeneration"]; reported && status.number("observedGeneration") != object.GetGeneration() {
 		return Unhealthy
 	}
 	if !k.healthy(section(object, "spec"), status) {

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,14 +30,26 @@ func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
 	return result
 }
 
-// retain leaves out what the member decides about: by server-side apply, it keeps what it has.
-func retain(wanted, _ *unstructured.Unstructured) *unstructured.Unstructured {
-	path := kindOf(wanted).replicas
-	if path == nil || wanted.GetLabels()[RetainReplicasLabel] != "true" {
-		return wanted
+// retain takes over, from what the member has, the fields that it decides about. Leaving them out would not do: by
+// server-side apply, fields go that their owner leaves out and nobody else has changed.
+func retain(wanted, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	k := kindOf(wanted)
+	paths := k.retained
+	if k.replicas != nil && wanted.GetLabels()[RetainReplicasLabel] == "true" {
+		paths = append(slices.Clone(paths), k.replicas)
 	}
-	result := wanted.DeepCopy()
-	unstructured.RemoveNestedField(result.Object, path...)
+	result := wanted
+	for _, path := range paths {
+		value, found, _ := unstructured.NestedFieldCopy(observed.Object, path...)
+		if !found {
+			continue
+		}
+		if result == wanted {
+			result = wanted.DeepCopy()
+		}
+		// a field that cannot be set because its parent is no object is the member's to refuse
+		_ = unstructured.SetNestedField(result.Object, value, path...)
+	}
 	return result
 }
 
@@ -125,6 +138,15 @@ func dropNamed(object map[string]any, prefix string, path ...string) {
 		parent = object
 	}
 	parent.(map[string]any)[path[len(path)-1]] = kept
+}
+
+// pruneSecret drops the token of a service account, which each cluster issues itself.
+func pruneSecret(object *unstructured.Unstructured) {
+	if object.Object["type"] != "kubernetes.io/service-account-token" {
+		return
+	}
+	delete(object.Object, "data")
+	dropAnnotations(object, "kubernetes.io/service-account.uid")
 }
 
 // pruneService drops addresses and ports that only mean something where they were allocated.

@@ -14,6 +14,9 @@ import (
 // workloadOf gives nil for objects without replicas.
 func workloadOf(object *unstructured.Unstructured) (*Workload, error) {
 	k := kindOf(object)
+	if k.workload != nil {
+		return k.workload(object)
+	}
 	if k.replicas == nil && !k.single {
 		return nil, nil
 	}
@@ -24,13 +27,12 @@ func workloadOf(object *unstructured.Unstructured) (*Workload, error) {
 			return nil, fmt.Errorf("replicas of %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 		if found {
-			w.Replicas = int32(replicas)
+			if w.Replicas, err = count(replicas); err != nil {
+				return nil, fmt.Errorf("replicas of %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
 		}
 	}
-	if k.pods == nil {
-		return w, nil
-	}
-	pod, err := podSpecAt(object, k.pods)
+	pod, err := k.podSpec(object)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,11 @@ func Requirements(pod *corev1.PodSpec, namespace string) *workv1alpha2.ReplicaRe
 
 func revise(object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
 	result := object.DeepCopy()
-	path := kindOf(object).replicas
+	k := kindOf(object)
+	if k.revise != nil {
+		return result, k.revise(result, replicas)
+	}
+	path := k.replicas
 	if path == nil {
 		return result, nil
 	}

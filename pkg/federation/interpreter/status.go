@@ -40,22 +40,22 @@ func decodeItems(items []workv1alpha2.AggregatedStatusItem) ([]Item, error) {
 	return result, nil
 }
 
-// reflect collects what is worth knowing of an object's status in a member. templateGeneration is the generation of
+// reflectStatus collects what is worth knowing of an object's status in a member. templateGeneration is the generation of
 // the template that the member has. Nil if the object has no status.
-func reflect(object *unstructured.Unstructured, templateGeneration int64) map[string]any {
+func reflectStatus(object *unstructured.Unstructured, templateGeneration int64) map[string]any {
 	status := section(object, "status")
 	if len(status) == 0 {
 		return nil
 	}
 	k := kindOf(object)
-	if k.sums == nil {
+	if k.status.whole || k.sums == nil && k.status.isZero() {
 		return status
 	}
 	result := map[string]any{
 		fieldGeneration:         object.GetGeneration(),
 		fieldTemplateGeneration: templateGeneration,
 	}
-	for _, name := range append([]string{fieldObservedGeneration}, k.sums...) {
+	for _, name := range slices.Concat([]string{fieldObservedGeneration}, k.sums, k.status.names()) {
 		if value, found := status[name]; found {
 			result[name] = value
 		}
@@ -78,8 +78,11 @@ func copyFields(to, from map[string]any, names ...string) {
 // the object. It gives false if nothing is known about the kind's status.
 func aggregate(template *unstructured.Unstructured, items []Item, wanted int) (map[string]any, bool) {
 	k := kindOf(template)
-	if k.sums == nil && k.aggregate == nil {
+	if k.sums == nil && k.aggregate == nil && k.status.isZero() {
 		return nil, false
+	}
+	if k.status.whole && len(items) == 1 {
+		return wholeStatus(items[0].Status), true
 	}
 	status := maps.Clone(map[string]any(section(template, "status")))
 	if status == nil {
@@ -88,13 +91,27 @@ func aggregate(template *unstructured.Unstructured, items []Item, wanted int) (m
 	for _, name := range k.sums {
 		setSum(status, name, items)
 	}
-	if k.aggregate == nil && wanted == len(items) && allObserved(template.GetGeneration(), items) {
+	k.status.apply(items, status)
+	if observes(k, items) && wanted == len(items) && allObserved(template.GetGeneration(), items) {
 		status[fieldObservedGeneration] = template.GetGeneration()
 	}
 	if k.aggregate != nil {
 		k.aggregate(template, items, status)
 	}
 	return status, true
+}
+
+// observes tells whether the status of a kind says which generation it speaks of.
+func observes(k kind, items []Item) bool {
+	return k.aggregate == nil && !k.status.whole && (k.sums != nil || k.status.conditions && len(items) > 0)
+}
+
+// wholeStatus takes the status of the only member, without what was added to it.
+func wholeStatus(status map[string]any) map[string]any {
+	status = maps.Clone(status)
+	delete(status, fieldGeneration)
+	delete(status, fieldTemplateGeneration)
+	return status
 }
 
 // requiredSums must be present in a DaemonSet's status even when they are 0.
@@ -116,6 +133,9 @@ func setSum(status map[string]any, name string, items []Item) {
 func allObserved(generation int64, items []Item) bool {
 	return !slices.ContainsFunc(items, func(item Item) bool {
 		status := fields(item.Status)
+		if _, reported := status[fieldObservedGeneration]; !reported {
+			return true
+		}
 		return status.number(fieldTemplateGeneration) != generation || status.number(fieldGeneration) != status.number(fieldObservedGeneration)
 	})
 }
