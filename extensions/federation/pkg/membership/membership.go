@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.sync(ctx, fleet, shoots.Items); err != nil {
 		return reconcile.Result{}, fmt.Errorf("members of fleet %s/%s: %w", shoot.Shoot.Namespace, shoot.Shoot.Name, err)
 	}
-	return reconcile.Result{RequeueAfter: checkInterval}, nil
+	return reconcile.Result{RequeueAfter: lookAgain(shoots.Items, r.Now())}, nil
 }
 
 // isServing: the fleet's kinds are there, and its API is not about to go.
@@ -130,7 +130,16 @@ func (r *Reconciler) join(ctx context.Context, fleet client.Client, shoot *garde
 	if err != nil {
 		return err
 	}
-	return applyCluster(ctx, fleet, clusterFor(shoot, endpoint))
+	works := 0
+	if found && wantsSleep(shoot) && !shoot.Status.IsHibernated {
+		if works, err = worksLeft(ctx, fleet, shoot.Name); err != nil {
+			return err
+		}
+	}
+	if err := applyCluster(ctx, fleet, clusterFor(shoot, endpoint, restsNow(shoot, existing, works, r.Now()))); err != nil {
+		return err
+	}
+	return r.drain(ctx, fleet, shoot)
 }
 
 // ensureCredentials renews the Secret when it is time to, and gives the endpoint that they are good for.

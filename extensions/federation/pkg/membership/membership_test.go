@@ -18,6 +18,7 @@ import (
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 )
 
 // gardenThatIssues gives credentials for an hour and counts how often.
@@ -46,7 +47,7 @@ func gardenThatIssues(t *testing.T, now func() time.Time, issued *int) client.Cl
 func fleetClient(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -63,23 +63,22 @@ func isReachable(shoot *gardencorev1beta1.Shoot) bool {
 
 // isAsleep tells whether a shoot sleeps, falls asleep or wakes up.
 func isAsleep(shoot *gardencorev1beta1.Shoot) bool {
-	wanted := shoot.Spec.Hibernation != nil && shoot.Spec.Hibernation.Enabled != nil && *shoot.Spec.Hibernation.Enabled
-	return wanted || shoot.Status.IsHibernated
+	return wantsSleep(shoot) || shoot.Status.IsHibernated
 }
 
-// annotationsFor tells the fleet not to expect answers of a shoot that sleeps.
-func annotationsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
-	if !isAsleep(shoot) {
+// annotationsFor tells the fleet not to expect answers of a shoot that rests.
+func annotationsFor(rests bool) map[string]string {
+	if !rests {
 		return nil
 	}
 	return map[string]string{clusterv1alpha1.HibernatedAnnotation: "true"}
 }
 
 // clusterFor describes a shoot as a member. The fleet itself finds out its ID.
-func clusterFor(shoot *gardencorev1beta1.Shoot, endpoint string) *clusterv1alpha1.Cluster {
+func clusterFor(shoot *gardencorev1beta1.Shoot, endpoint string, rests bool) *clusterv1alpha1.Cluster {
 	return &clusterv1alpha1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster"},
-		ObjectMeta: metav1.ObjectMeta{Name: shoot.Name, Labels: labelsFor(shoot), Annotations: annotationsFor(shoot)},
+		ObjectMeta: metav1.ObjectMeta{Name: shoot.Name, Labels: labelsFor(shoot), Annotations: annotationsFor(rests)},
 		Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode:    clusterv1alpha1.Push,
 			APIEndpoint: endpoint,

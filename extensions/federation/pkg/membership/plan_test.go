@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
@@ -46,7 +45,7 @@ func TestClusterFor(t *testing.T) {
 		s.Labels = map[string]string{
 			"failuredomain.kubernetes.io/region": "dc1", "shoot.gardener.cloud/status": "healthy", "gardener.cloud/role": "x", "team": "a",
 		}
-	}), "https://api")
+	}), "https://api", false)
 	if diff := cmp.Diff(map[string]string{"failuredomain.kubernetes.io/region": "dc1", "team": "a", ShootLabel: "member1"}, c.Labels); diff != "" {
 		t.Error(diff)
 	}
@@ -55,31 +54,6 @@ func TestClusterFor(t *testing.T) {
 	}
 	if c.Spec.APIEndpoint != "https://api" || c.Spec.Region != "local" || c.Spec.Provider != "local" || c.Spec.ID != "" {
 		t.Errorf("got %+v", c.Spec)
-	}
-}
-
-func TestSleepingShootsAreMarked(t *testing.T) {
-	asleep, awake := true, false
-	tests := map[string]struct {
-		wanted     *bool
-		hibernated bool
-		want       string
-	}{
-		"awake":         {nil, false, ""},
-		"kept awake":    {&awake, false, ""},
-		"falls asleep":  {&asleep, false, "true"},
-		"asleep":        {&asleep, true, "true"},
-		"is waking up":  {&awake, true, "true"},
-		"wakes for all": {nil, true, "true"},
-	}
-	for name, tc := range tests {
-		c := clusterFor(shoot(func(s *gardencorev1beta1.Shoot) {
-			s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: tc.wanted}
-			s.Status.IsHibernated = tc.hibernated
-		}), "https://api")
-		if got := c.Annotations[clusterv1alpha1.HibernatedAnnotation]; got != tc.want {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
-		}
 	}
 }
 

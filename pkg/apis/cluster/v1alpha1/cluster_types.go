@@ -22,12 +22,14 @@ const (
 	TaintUnreachable = "cluster.karmada.io/unreachable"
 	// TaintUnschedulable is on clusters that people cordon or drain.
 	TaintUnschedulable = "cluster.karmada.io/unschedulable"
+	// TaintHibernated, with effect NoExecute, is on shoots that sleep, fall asleep, or will do so soon by their schedule (extension).
+	TaintHibernated = "federation.trellis.garden/hibernated"
 
 	// ConditionReady says whether the cluster's API answers.
 	ConditionReady = "Ready"
 	// ReasonHibernated is why a cluster that sleeps is not Ready.
 	ReasonHibernated = "ClusterHibernated"
-	// HibernatedAnnotation is "true" on a cluster that sleeps, falls asleep or wakes up: that it does not answer is no failure.
+	// HibernatedAnnotation is "true" on a cluster that sleeps or wakes up, or falls asleep and is drained: that it does not answer is no failure.
 	HibernatedAnnotation = "federation.trellis.garden/hibernated"
 	// SteadySinceAnnotation holds since when neither readiness nor taints of a cluster have changed, and a digest of them.
 	SteadySinceAnnotation = "federation.trellis.garden/steady-since"

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/cron"
 )
 
 // trigger is a time at which a shoot falls asleep or wakes up.
@@ -21,7 +22,7 @@ type trigger struct {
 type timetable []entry
 
 type entry struct {
-	expression expression
+	expression cron.Expression
 	location   *time.Location
 	enabled    bool
 }
@@ -42,7 +43,7 @@ func parse(schedules []corev1beta1.HibernationSchedule) (timetable, error) {
 			if ptr.Deref(half.text, "") == "" {
 				continue
 			}
-			parsed, err := parseCron(*half.text)
+			parsed, err := cron.Parse(*half.text)
 			if err != nil {
 				return nil, fmt.Errorf("spec.hibernation.schedules[%d].%s: %w", i, half.field, err)
 			}
@@ -82,4 +83,4 @@ func (t timetable) next(now time.Time) time.Time {
 	return next
 }
 
-func (e entry) next(after time.Time) time.Time { return e.expression.next(after.In(e.location)) }
+func (e entry) next(after time.Time) time.Time { return e.expression.Next(after.In(e.location)) }

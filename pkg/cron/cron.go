@@ -1,4 +1,5 @@
-package hibernation
+// Package cron reads cron expressions of five fields and finds the times that they name.
+package cron
 
 import (
 	"fmt"
@@ -10,8 +11,8 @@ import (
 // horizon bounds the search for the next time of an expression: 29 February comes within eight years.
 const horizon = 8 * 366
 
-// expression is a cron expression: one set of allowed values per field, as bits.
-type expression struct {
+// Expression is a cron expression: one set of allowed values per field, as bits.
+type Expression struct {
 	minutes, hours, days, months, weekdays uint64
 	// anyDay and anyWeekday tell a star from values: a day matches when either of two given fields does.
 	anyDay, anyWeekday bool
@@ -31,18 +32,18 @@ var ranges = []fieldRange{
 	{least: 0, most: 7, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
-// parseCron reads minute, hour, day of month, month and day of week.
-func parseCron(text string) (expression, error) {
+// Parse reads minute, hour, day of month, month and day of week.
+func Parse(text string) (Expression, error) {
 	fields := strings.Fields(text)
 	if len(fields) != len(ranges) {
-		return expression{}, fmt.Errorf("%q is not a cron expression of five fields", text)
+		return Expression{}, fmt.Errorf("%q is not a cron expression of five fields", text)
 	}
 	sets := make([]uint64, len(fields))
 	for i, field := range fields {
 		for item := range strings.SplitSeq(field, ",") {
 			set, err := parseItem(item, ranges[i])
 			if err != nil {
-				return expression{}, fmt.Errorf("cron expression %q: %w", text, err)
+				return Expression{}, fmt.Errorf("cron expression %q: %w", text, err)
 			}
 			sets[i] |= set
 		}
@@ -50,7 +51,7 @@ func parseCron(text string) (expression, error) {
 	if sets[4]&(1<<7) != 0 { // Sunday is both 0 and 7
 		sets[4] |= 1
 	}
-	return expression{
+	return Expression{
 		minutes: sets[0], hours: sets[1], days: sets[2], months: sets[3], weekdays: sets[4],
 		anyDay: isStar(fields[2]), anyWeekday: isStar(fields[4]),
 	}, nil
@@ -104,9 +105,9 @@ func (r fieldRange) value(text string) (int, error) {
 	return value, nil
 }
 
-// next returns the first time after the given one, in its location; the zero time when there is none. A time that is skipped
+// Next returns the first time after the given one, in its location; the zero time when there is none. A time that is skipped
 // when clocks are put forward comes an hour later.
-func (e expression) next(after time.Time) time.Time {
+func (e Expression) Next(after time.Time) time.Time {
 	year, month, day := after.Date()
 	for offset := range horizon {
 		midnight := time.Date(year, month, day+offset, 0, 0, 0, 0, after.Location())
@@ -120,7 +121,7 @@ func (e expression) next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-func (e expression) onDay(t time.Time) bool {
+func (e Expression) onDay(t time.Time) bool {
 	if e.months&(1<<int(t.Month())) == 0 {
 		return false
 	}
@@ -132,7 +133,7 @@ func (e expression) onDay(t time.Time) bool {
 }
 
 // firstOn returns the first time of the day that is after the given one.
-func (e expression) firstOn(midnight, after time.Time) time.Time {
+func (e Expression) firstOn(midnight, after time.Time) time.Time {
 	year, month, day := midnight.Date()
 	for hour := range 24 {
 		if e.hours&(1<<hour) == 0 {
