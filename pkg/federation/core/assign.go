@@ -7,8 +7,14 @@ import (
 	"slices"
 )
 
+// allotment is a cluster's share of the replicas.
+type allotment struct {
+	index    int32
+	replicas int32
+}
+
 // assign divides the replicas over the selected clusters.
-func (a *attempt) assign(selected []candidate) ([]Target, *Failure) {
+func (a *attempt) assign(selected []candidate) ([]allotment, *Failure) {
 	switch b := a.binding; {
 	case !b.Workload || b.Replicas == 0:
 		return a.same(selected, 0), nil
@@ -20,25 +26,25 @@ func (a *attempt) assign(selected []candidate) ([]Target, *Failure) {
 	return a.byTier(selected)
 }
 
-func (a *attempt) same(selected []candidate, replicas int32) []Target {
-	targets := make([]Target, len(selected))
+func (a *attempt) same(selected []candidate, replicas int32) []allotment {
+	shares := make([]allotment, len(selected))
 	for i := range selected {
-		targets[i] = Target{Cluster: a.name(&selected[i]), Replicas: replicas}
+		shares[i] = allotment{selected[i].index, replicas}
 	}
-	return targets
+	return shares
 }
 
 // byStaticWeight starts from zero each time: the result depends on weights alone, not on what was before.
-func (a *attempt) byStaticWeight(selected []candidate) ([]Target, *Failure) {
+func (a *attempt) byStaticWeight(selected []candidate) ([]allotment, *Failure) {
 	d := a.division(selected)
 	for i := range selected {
-		d.shares[i].Weight = selected[i].weight
+		d.parts[i].weight = selected[i].weight
 		d.bound(i, selected[i].least, selected[i].most)
 	}
 	if rest := d.give(int64(a.binding.Replicas)); rest > 0 {
 		return nil, a.limited(rest)
 	}
-	return d.targets(), nil
+	return d.allotments(), nil
 }
 
 func (a *attempt) limited(rest int64) *Failure {
@@ -50,13 +56,13 @@ func (a *attempt) limited(rest int64) *Failure {
 const limitsPath = "spec.placement.replicaScheduling.limits"
 
 // byTier fills the clusters of the main affinity first, then those of the overflow tiers, one after the other.
-func (a *attempt) byTier(selected []candidate) ([]Target, *Failure) {
+func (a *attempt) byTier(selected []candidate) ([]allotment, *Failure) {
 	tiers := splitTiers(selected)
 	if len(tiers) == 1 {
 		return a.byRoom(selected, int64(a.binding.Replicas))
 	}
 	rest := int64(a.binding.Replicas)
-	var targets []Target
+	var targets []allotment
 	for _, tier := range tiers {
 		share := min(rest, sumHolds(tier))
 		divided, failure := a.byRoom(tier, share)
@@ -98,7 +104,7 @@ func splitTiers(selected []candidate) [][]candidate {
 
 // byRoom divides by what fits. What runs already stays where it is when replicas are added; when they are taken
 // away, every cluster gives in proportion to what it has, or, if the division is even, those with the most.
-func (a *attempt) byRoom(selected []candidate, wanted int64) ([]Target, *Failure) {
+func (a *attempt) byRoom(selected []candidate, wanted int64) ([]allotment, *Failure) {
 	var assigned int64
 	for i := range selected {
 		assigned += selected[i].previous
@@ -114,12 +120,12 @@ func (a *attempt) byRoom(selected []candidate, wanted int64) ([]Target, *Failure
 	return a.keep(selected), nil
 }
 
-func (a *attempt) keep(selected []candidate) []Target {
-	targets := make([]Target, len(selected))
+func (a *attempt) keep(selected []candidate) []allotment {
+	shares := make([]allotment, len(selected))
 	for i := range selected {
-		targets[i] = Target{Cluster: a.name(&selected[i]), Replicas: int32(selected[i].previous)}
+		shares[i] = allotment{selected[i].index, int32(selected[i].previous)}
 	}
-	return targets
+	return shares
 }
 
 // mode is what a division by room starts from.
@@ -164,7 +170,7 @@ func (m mode) least(c *candidate) int64 {
 	return min(c.least, m.size(c))
 }
 
-func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) ([]Target, *Failure) {
+func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) ([]allotment, *Failure) {
 	used, unused := selected, []candidate(nil)
 	if a.binding.Placement.Strategy == Aggregated {
 		used, unused = fewest(selected, replicas, m)
@@ -179,23 +185,23 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 	d := a.division(used)
 	for i := range used {
 		c := &used[i]
-		d.shares[i].Weight = m.weight(c)
+		d.parts[i].weight = m.weight(c)
 		d.bound(i, m.least(c), m.size(c))
 		if a.binding.Placement.Strategy == Even {
-			d.shares[i].Weight = 1
+			d.parts[i].weight = 1
 			if m == grow {
 				d.begin(i, c.previous)
 			}
 		}
 	}
 	d.give(replicas)
-	targets := d.targets()
+	targets := d.allotments()
 	if m != grow {
 		return targets, nil
 	}
 	if a.binding.Placement.Strategy != Even {
 		for i := range used {
-			targets[i].Replicas += int32(used[i].previous)
+			targets[i].replicas += int32(used[i].previous)
 		}
 	}
 	return append(targets, a.keep(unused)...), nil
@@ -224,45 +230,47 @@ func fewest(selected []candidate, replicas int64, m mode) (used, unused []candid
 
 // division hands out replicas within bounds.
 type division struct {
-	shares     []Share
-	least      []int64
-	bounded    bool
+	// parts have the clusters' places in the snapshot as their ranks.
+	parts []part
+	// least are lower bounds; nil if there are none.
+	least []int64
+	// closed parts get nothing; nil if there are none.
 	closed     []bool
 	descending bool
 }
 
 func (a *attempt) division(clusters []candidate) *division {
-	d := &division{shares: make([]Share, len(clusters)), descending: namesDescending(a.binding.UID)}
+	d := &division{parts: make([]part, len(clusters)), descending: namesDescending(a.binding.UID)}
 	for i := range clusters {
-		d.shares[i].Cluster = a.name(&clusters[i])
+		d.parts[i].rank = clusters[i].index
 	}
 	return d
 }
 
-// bound says what a share is to get first and at most.
+// bound says what a part is to get first and at most.
 func (d *division) bound(i int, least, most int64) {
 	if least > 0 {
 		if d.least == nil {
-			d.least = make([]int64, len(d.shares))
+			d.least = make([]int64, len(d.parts))
 		}
 		d.least[i] = min(least, most)
 	}
 	switch {
 	case most <= 0:
 		if d.closed == nil {
-			d.closed = make([]bool, len(d.shares))
+			d.closed = make([]bool, len(d.parts))
 		}
 		d.closed[i] = true
 	case most < math.MaxInt32:
-		d.shares[i].Max = most
+		d.parts[i].most = most
 	}
 }
 
-// begin says what a share has already; its bounds are of what it gets.
+// begin says what a part has already; its bounds are of what it gets.
 func (d *division) begin(i int, seats int64) {
-	d.shares[i].Seats = seats
-	if d.shares[i].Max > 0 {
-		d.shares[i].Max += seats
+	d.parts[i].seats = seats
+	if d.parts[i].most > 0 {
+		d.parts[i].most += seats
 	}
 	if d.least != nil && d.least[i] > 0 {
 		d.least[i] += seats
@@ -279,43 +287,43 @@ func (d *division) give(replicas int64) int64 {
 }
 
 func (d *division) giveLeast(replicas int64) int64 {
-	most := make([]int64, len(d.shares))
-	for i := range d.shares {
-		most[i] = d.shares[i].Max
-		d.shares[i].Max = d.least[i]
+	most := make([]int64, len(d.parts))
+	for i := range d.parts {
+		most[i] = d.parts[i].most
+		d.parts[i].most = d.least[i]
 	}
-	rest := d.apportion(replicas, func(i int) bool { return d.least[i] > d.shares[i].Seats })
-	for i := range d.shares {
-		d.shares[i].Max = most[i]
+	rest := d.apportion(replicas, func(i int) bool { return d.least[i] > d.parts[i].seats })
+	for i := range d.parts {
+		d.parts[i].most = most[i]
 	}
 	return rest
 }
 
-// apportion gives replicas to the shares that take part and are not closed.
+// apportion gives replicas to the parts that take part and are not closed.
 func (d *division) apportion(replicas int64, takesPart func(int) bool) int64 {
 	if d.closed == nil && d.least == nil {
-		return Apportion(replicas, d.shares, d.descending)
+		return apportion(replicas, d.parts, d.descending)
 	}
-	var open []Share
+	var open []part
 	var indices []int
-	for i := range d.shares {
+	for i := range d.parts {
 		if takesPart(i) && (d.closed == nil || !d.closed[i]) {
-			open, indices = append(open, d.shares[i]), append(indices, i)
+			open, indices = append(open, d.parts[i]), append(indices, i)
 		}
 	}
-	rest := Apportion(replicas, open, d.descending)
+	rest := apportion(replicas, open, d.descending)
 	for j, i := range indices {
-		d.shares[i].Seats = open[j].Seats
+		d.parts[i].seats = open[j].seats
 	}
 	return rest
 }
 
-func (d *division) targets() []Target {
-	targets := make([]Target, len(d.shares))
-	for i, s := range d.shares {
-		targets[i] = Target{Cluster: s.Cluster, Replicas: int32(s.Seats)}
+func (d *division) allotments() []allotment {
+	result := make([]allotment, len(d.parts))
+	for i := range d.parts {
+		result[i] = allotment{d.parts[i].rank, int32(d.parts[i].seats)}
 	}
-	return targets
+	return result
 }
 
 // namesDescending decides ties by the parity of a hash of the object's UID, so that the odd replica of different

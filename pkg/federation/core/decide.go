@@ -1,8 +1,8 @@
 package core
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 )
 
 // Decide places a binding on the clusters of a snapshot.
@@ -81,32 +81,34 @@ func (a *attempt) place() ([]Target, *Failure) {
 	if failure != nil {
 		return nil, failure
 	}
-	targets, failure := a.assign(selected)
+	shares, failure := a.assign(selected)
 	if failure != nil {
 		return nil, failure
 	}
-	return a.dropEmpty(selected, targets), nil
+	return a.targets(selected, shares), nil
 }
 
-// dropEmpty removes clusters whose share is nothing, unless nothing is what the object wants.
-func (a *attempt) dropEmpty(selected []candidate, targets []Target) []Target {
-	if a.binding.Workload && a.binding.Replicas > 0 {
+// targets puts the shares in the order of names. Clusters whose share is nothing are left out, unless nothing is what the
+// object wants.
+func (a *attempt) targets(selected []candidate, shares []allotment) []Target {
+	divided := a.binding.Workload && a.binding.Replicas > 0
+	if divided {
 		for i := range selected {
 			a.codes[selected[i].index] = NoReplicaAllotted
 		}
-		kept := targets[:0]
-		for _, t := range targets {
-			if t.Replicas > 0 {
-				a.codes[a.snapshot.index[t.Cluster]] = Fits
-				kept = append(kept, t)
-			}
-		}
-		targets = kept
 	}
-	if !slices.IsSortedFunc(targets, byCluster) {
-		slices.SortFunc(targets, byCluster)
+	if !slices.IsSortedFunc(shares, byIndex) {
+		slices.SortFunc(shares, byIndex)
+	}
+	targets := make([]Target, 0, len(shares))
+	for _, share := range shares {
+		if divided && share.replicas == 0 {
+			continue
+		}
+		a.codes[share.index] = Fits
+		targets = append(targets, Target{Cluster: a.snapshot.clusters[share.index].Name, Replicas: share.replicas})
 	}
 	return targets
 }
 
-func byCluster(a, b Target) int { return strings.Compare(a.Cluster, b.Cluster) }
+func byIndex(a, b allotment) int { return cmp.Compare(a.index, b.index) }

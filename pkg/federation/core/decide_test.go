@@ -289,8 +289,9 @@ func TestDecisionsDoNotDependOnTheOrderOfClusters(t *testing.T) {
 
 func BenchmarkDecide(b *testing.B) {
 	var clusters []Cluster
+	apis := NewAPIs(deployment) // clusters that serve the same share it
 	for i := range 100 {
-		clusters = append(clusters, member(fmt.Sprintf("m%03d", i), withRoom(100)))
+		clusters = append(clusters, member(fmt.Sprintf("m%03d", i), withRoom(100), func(c *Cluster) { c.APIs = apis }))
 	}
 	s := NewSnapshot(clusters)
 	for name, strategy := range map[string]Strategy{"duplicated": Duplicated, "static": StaticWeight, "dynamic": DynamicWeight, "aggregated": Aggregated, "even": Even} {
