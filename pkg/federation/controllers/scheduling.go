@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+	"github.com/trellis-garden/trellis/pkg/federation/quota"
 )
 
 // scheduling writes into each binding the clusters that core decides on, and why.
@@ -32,6 +33,7 @@ type scheduling struct {
 	events   events.EventRecorder
 	now      func() time.Time
 	clusters karmada.Snapshots
+	quotas   quota.Ledger
 }
 
 // Reconcile handles one binding.
@@ -47,14 +49,17 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !needsDecision(b, clusters) {
 		return reconcile.Result{}, s.observe(ctx, b)
 	}
-	decision := decide(b, clusters)
+	decision, err := s.withinQuota(ctx, b, decide(b, clusters))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	if err := s.writeSpec(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := s.writeStatus(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
-	if decision.reason == workv1alpha2.ReasonUnschedulable {
+	if decision.reason == workv1alpha2.ReasonUnschedulable || decision.reason == workv1alpha2.ReasonQuotaExceeded {
 		return reconcile.Result{RequeueAfter: retryUnschedulable}, nil
 	}
 	return reconcile.Result{}, nil

@@ -37,6 +37,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/quotas"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
@@ -144,6 +145,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		addInterpretation(ctx, mgr, options, taught),
 		addScheduling(mgr, options),
 		rebalancing.Add(mgr, settings(options)),
+		quotas.Add(mgr, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
 		addClusters(ctx, mgr, options, pool),
 		addFailover(mgr, options),
@@ -222,6 +224,7 @@ func addScheduling(mgr manager.Manager, options Options) error {
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
 		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toAllBindings[*clusterv1alpha1.Cluster](mgr.GetClient()), placementRelevant())),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toAllBindings[*policyv1alpha1.FederatedResourceQuota](mgr.GetClient()), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
 	)
 }
 

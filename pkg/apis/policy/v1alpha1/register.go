@@ -16,6 +16,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ClusterPropagationPolicy{}, &ClusterPropagationPolicyList{},
 		&OverridePolicy{}, &OverridePolicyList{},
 		&ClusterOverridePolicy{}, &ClusterOverridePolicyList{},
+		&FederatedResourceQuota{}, &FederatedResourceQuotaList{},
 		&ClusterTaintPolicy{}, &ClusterTaintPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

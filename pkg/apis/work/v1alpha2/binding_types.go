@@ -41,6 +41,8 @@ const (
 	ReasonNoClusterFit = "NoClusterFit"
 	// ReasonUnschedulable: the clusters that fit lack room.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonQuotaExceeded: a FederatedResourceQuota does not allow what was decided; the decision before it stays.
+	ReasonQuotaExceeded = "QuotaExceeded"
 
 	// ReasonFullyAppliedSuccess is the reason of FullyApplied=True.
 	ReasonFullyAppliedSuccess = "FullyAppliedSuccess"
