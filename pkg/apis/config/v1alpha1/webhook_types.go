@@ -18,6 +18,7 @@ type ResourceInterpreterWebhookConfiguration struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Webhooks are asked in this order; the first whose rules match answers.
+	// +kubebuilder:validation:MaxItems=64
 	Webhooks []ResourceInterpreterWebhook `json:"webhooks"`
 }
 
@@ -54,6 +55,8 @@ type ResourceInterpreterWebhook struct {
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// InterpreterContextVersions are the versions of ResourceInterpreterContext that the webhook reads; v1alpha1 must be one.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="'v1alpha1' in self",message="must contain v1alpha1"
 	InterpreterContextVersions []string `json:"interpreterContextVersions"`
 }
