@@ -82,7 +82,7 @@ const scoreUnit = 1000
 // When it does: by how much of the group's part of the replicas fits into as many clusters as must be used.
 func (a *attempt) groupScore(clusters []candidate, minGroups, minClusters int) int64 {
 	replicas := int64(a.binding.Replicas)
-	if a.binding.Placement.Strategy.Dynamic() && a.binding.Workload {
+	if a.binding.Placement.Strategy.Dynamic() {
 		return dividedScore(clusters, replicas, minGroups, minClusters)
 	}
 	var count, sum int64
@@ -108,8 +108,9 @@ func dividedScore(clusters []candidate, replicas int64, minGroups, minClusters i
 		available += clusters[i].available()
 		score += clusters[i].score
 		if walked >= enough && available >= target {
-			return target*scoreUnit + score/walked
+			break
 		}
 	}
-	return available*scoreUnit + score/max(1, walked)
+	// A group that has fewer clusters than must be used may have room for its part even so.
+	return min(available, target)*scoreUnit + score/max(1, walked)
 }

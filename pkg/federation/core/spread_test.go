@@ -168,6 +168,7 @@ func TestGroupScore(t *testing.T) {
 		{divided, "a/0/40 b/0/30 c/0/10 d/0/10", 2, 50000},
 		{divided, "a/100/40 b/100/40 c/100/40", 2, 50100},
 		{divided, "a/0/100 b/0/100", 2, 50000},
+		{divided, "a/100/100", 2, 50100},
 	}
 	for _, tc := range tests {
 		f := newFixture(tc.binding)
