@@ -133,6 +133,7 @@ type outcome struct {
 	term     string
 	reason   string
 	message  string
+	report   *workv1alpha2.PlacementDecision
 }
 
 func decide(b bindings.Binding, clusters core.Snapshot) outcome {
@@ -144,7 +145,7 @@ func decide(b bindings.Binding, clusters core.Snapshot) outcome {
 	decision := core.Decide(clusters, translated)
 	result := outcome{
 		clusters: karmada.Targets(decision.Targets), term: decision.Term,
-		reason: workv1alpha2.ReasonSuccess, message: shorten(decision.Explain()),
+		reason: workv1alpha2.ReasonSuccess, message: shorten(decision.Explain()), report: karmada.Report(decision),
 	}
 	if decision.Failure != nil {
 		result.reason = failureReason(decision.Failure)
@@ -203,6 +204,9 @@ func (s *scheduling) writeStatus(ctx context.Context, b bindings.Binding, decisi
 		status.LastScheduledTime = &now
 	}
 	status.SchedulerObservedAffinityName = decision.term
+	if !karmada.SameReport(status.Decision, decision.report) {
+		status.Decision = decision.report
+	}
 	status.SchedulerObservedGeneration = b.GetGeneration()
 	if err := bindings.PatchStatus(ctx, s.client, before, b); err != nil {
 		return err

@@ -40,6 +40,9 @@ type Group struct {
 	Chosen   bool
 }
 
+// Strategy that the replicas were divided by.
+func (d Decision) Strategy() Strategy { return d.attempt.binding.Placement.Strategy }
+
 // Reasons of the clusters that were left out, and of names in the policy that no cluster has, in the order of names.
 func (d Decision) Reasons() []Reason {
 	var list []Reason
@@ -124,7 +127,7 @@ func (a *attempt) message(c *Cluster, code ReasonCode) string {
 	case SpreadLimit:
 		return a.beyondSpread(c)
 	case NoReplicaAllotted:
-		return a.nothingAllotted(c)
+		return "its share of " + strconv.Itoa(int(b.Replicas)) + " replicas is 0"
 	}
 	return ""
 }
@@ -176,14 +179,6 @@ func (a *attempt) chosenGroups() string {
 		}
 	}
 	return listNames(names)
-}
-
-func (a *attempt) nothingAllotted(c *Cluster) string {
-	text := "its share of " + strconv.Itoa(int(a.binding.Replicas)) + " replicas is 0"
-	if a.binding.Placement.Strategy.Dynamic() {
-		text += fmt.Sprintf("; it has room for %d", a.estimate(c, compileClaim(a.binding.Nodes)))
-	}
-	return text
 }
 
 // mismatch names the first part of the affinity that doesn't hold.

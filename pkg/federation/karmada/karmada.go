@@ -89,7 +89,15 @@ func room(summary *clusterv1alpha1.ResourceSummary) *core.Room {
 		return nil
 	}
 	taken := Resources(summary.Allocated).Plus(Resources(summary.Allocating))
-	return &core.Room{Free: Resources(summary.Allocatable).Minus(taken), Pending: Resources(summary.Allocating)}
+	return &core.Room{Free: Resources(summary.Allocatable).Minus(taken), Pending: Resources(summary.Allocating), Nodes: nodes(summary.NodeClasses)}
+}
+
+func nodes(classes []clusterv1alpha1.NodeClass) []core.Node {
+	var result []core.Node
+	for _, class := range classes {
+		result = append(result, core.Node{Count: int64(class.Count), Free: Resources(class.Free), Labels: class.Labels, Taints: class.Taints})
+	}
+	return result
 }
 
 // Resources gives CPU in millicores and everything else in its base unit.

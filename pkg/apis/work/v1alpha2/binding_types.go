@@ -444,6 +444,87 @@ type ResourceBindingStatus struct {
 	// extension: Karmada has no such field.
 	// +optional
 	UnhealthyCopies []UnhealthyCopy `json:"unhealthyCopies,omitempty"`
+	// Decision says of every cluster why it was chosen or not when the last decision was made. An extension: Karmada has no such field.
+	// +optional
+	Decision *PlacementDecision `json:"decision,omitempty"`
+}
+
+// PlacementDecision explains a decision, cluster by cluster: each is a candidate, or rejected by the first check that it failed, or
+// both if it was a candidate that others were preferred to. Long lists are cut; Omitted says so.
+type PlacementDecision struct {
+	// Strategy is how replicas are divided: Duplicated, StaticWeight, DynamicWeight, Aggregated or Even.
+	// +optional
+	Strategy string `json:"strategy,omitempty"`
+	// SkippedAffinities are the affinity terms that could not be satisfied before the one in use, with the reason.
+	// +optional
+	SkippedAffinities []SkippedAffinity `json:"skippedAffinities,omitempty"`
+	// Candidates passed all checks of single clusters. They are in the order in which they were preferred.
+	// +optional
+	Candidates []DecisionCandidate `json:"candidates,omitempty"`
+	// Groups are the regions, zones, providers or values of a label that a spread constraint chose among.
+	// +optional
+	Groups []DecisionGroup `json:"groups,omitempty"`
+	// Rejected are the clusters that were left out, by reason.
+	// +optional
+	Rejected []DecisionRejection `json:"rejected,omitempty"`
+	// Omitted is the number of clusters of which nothing is said because there are too many.
+	// +optional
+	Omitted int32 `json:"omitted,omitempty"`
+}
+
+// SkippedAffinity is an affinity term that could not be satisfied.
+type SkippedAffinity struct {
+	// AffinityName is the name of the term.
+	AffinityName string `json:"affinityName"`
+	// Message is the reason.
+	Message string `json:"message"`
+}
+
+// DecisionCandidate is a cluster that could be chosen, with what it was compared by.
+type DecisionCandidate struct {
+	// ClusterName is the cluster.
+	ClusterName string `json:"clusterName"`
+	// Tier is the number of the overflow affinity that matches the cluster; absent if the affinity itself does.
+	// +optional
+	Tier int32 `json:"tier,omitempty"`
+	// Score is 100 for clusters that had the object before.
+	// +optional
+	Score int64 `json:"score,omitempty"`
+	// Weight of static division.
+	// +optional
+	Weight int64 `json:"weight,omitempty"`
+	// Available is how many replicas the cluster had room for, those that it had included. Absent if room did not matter.
+	// +optional
+	Available *int64 `json:"available,omitempty"`
+	// Replicas that it got.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// Chosen tells whether it got the object.
+	// +optional
+	Chosen bool `json:"chosen,omitempty"`
+}
+
+// DecisionGroup is a group of clusters that a spread constraint chose among.
+type DecisionGroup struct {
+	// Name of the region, zone or provider, or value of the label.
+	Name string `json:"name"`
+	// Score that groups were compared by.
+	Score int64 `json:"score"`
+	// Clusters of the group that could be chosen.
+	Clusters int32 `json:"clusters"`
+	// Chosen tells whether clusters could be taken from it.
+	// +optional
+	Chosen bool `json:"chosen,omitempty"`
+}
+
+// DecisionRejection is a reason against clusters.
+type DecisionRejection struct {
+	// Reason is a word, such as TaintNotTolerated.
+	Reason string `json:"reason"`
+	// Message names the field that decided and compares the values.
+	Message string `json:"message"`
+	// Clusters that were left out for it.
+	Clusters []string `json:"clusters"`
 }
 
 // UnhealthyCopy is a copy that is unhealthy.
