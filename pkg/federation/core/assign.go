@@ -207,13 +207,13 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 	return append(targets, a.keep(unused)...), nil
 }
 
-// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already, then
-// those that must have some, then the heaviest. The others are returned too.
+// fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already unless what
+// was is forgotten, then those that must have some, then the heaviest. The others are returned too.
 func fewest(selected []candidate, replicas int64, m mode) (used, unused []candidate) {
 	sorted := slices.Clone(selected)
 	slices.SortFunc(sorted, func(a, b candidate) int {
 		return cmp.Or(
-			compareBool(b.previous > 0, a.previous > 0),
+			compareBool(m != fresh && b.previous > 0, m != fresh && a.previous > 0),
 			compareBool(b.least > 0, a.least > 0),
 			cmp.Compare(m.weight(&b), m.weight(&a)),
 			cmp.Compare(a.index, b.index))

@@ -70,7 +70,7 @@ func TestGoldenFreshAndSteady(t *testing.T) {
 	}{
 		{"steady: nothing changes", DynamicWeight, false, "m1:2 m2:10", "m1:12", 12, "m1:12"},
 		{"fresh: what runs counts as room", DynamicWeight, true, "m1:2 m2:10", "m1:12", 12, "m1:7 m2:5"},
-		{"fresh, aggregated: those that have it first", Aggregated, true, "m1:2 m2:30", "m1:12", 12, "m1:12"},
+		{"fresh, aggregated: the roomiest first, wherever it was", Aggregated, true, "m1:2 m2:30", "m1:12", 12, "m2:12"},
 		{"fresh without room", DynamicWeight, true, "m1:2 m2:1", "m1:3", 12, "no room"},
 		{"steady: more is there than would fit", DynamicWeight, false, "m1:0 m2:3", "m1:9", 12, "m1:9 m2:3"},
 	}
