@@ -38,6 +38,7 @@ type clusters struct {
 	since map[string]time.Time
 	// surveyed is when versions, APIs and resources of a member were last looked at.
 	surveyed map[string]time.Time
+	surveys  *surveys
 }
 
 // ClusterOptions say how often members are asked and how soon they are believed.
@@ -104,6 +105,9 @@ func (c *clusters) refuse(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	})
 }
 
+// watchLag is how far what is known of a member's pods may be behind what is known of its other objects.
+const watchLag = 5 * time.Second
+
 // checkUp connects, probes and, now and then, surveys a member, and records what it found.
 func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" {
@@ -135,7 +139,9 @@ func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		if due {
 			survey(ctx, member, status)
 		}
+		seen := c.now().Add(-watchLag)
 		describeCapacity(member, cluster.Spec.ResourceModels, status)
+		c.surveys.noted(cluster.Name, seen, status.ResourceSummary)
 		setRenewed(status, renewal)
 	})
 }
@@ -352,4 +358,5 @@ func (c *clusters) forget(name string) {
 	defer c.mu.Unlock()
 	delete(c.since, name)
 	delete(c.surveyed, name)
+	c.surveys.forget(name)
 }

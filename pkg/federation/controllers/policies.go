@@ -55,9 +55,13 @@ func (p propagationPolicy) priority() int32 {
 func (p propagationPolicy) kinds() sets.Set[schema.GroupVersionKind] {
 	result := sets.Set[schema.GroupVersionKind]{}
 	for _, s := range p.spec.ResourceSelectors {
-		result.Insert(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind))
+		result.Insert(kindOfSelector(s))
 	}
 	return result
+}
+
+func kindOfSelector(s policyv1alpha1.ResourceSelector) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
 }
 
 // claim marks a binding as made for this policy.

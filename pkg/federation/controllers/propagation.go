@@ -33,6 +33,8 @@ type propagation struct {
 	interpreter *interpreter.Interpreter
 	// skipped namespaces are never propagated from.
 	skipped *regexp.Regexp
+	// create creates a binding with the clusters that it is placed on.
+	create func(context.Context, bindings.Binding) error
 }
 
 // Reconcile handles one object of the fleet.
@@ -153,7 +155,7 @@ func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstruc
 
 func (p *propagation) write(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, wanted, existing bindings.Binding) error {
 	if existing == nil {
-		if err := p.client.Create(ctx, wanted); err != nil {
+		if err := p.create(ctx, wanted); err != nil {
 			return fmt.Errorf("creating binding %s: %w", client.ObjectKeyFromObject(wanted), err)
 		}
 		if paths := notOffered(policy.spec); len(paths) > 0 {

@@ -3,28 +3,30 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/quota"
+	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
 // scheduling writes into each binding the clusters that core decides on, and why.
@@ -32,56 +34,85 @@ type scheduling struct {
 	client   client.Client
 	events   events.EventRecorder
 	now      func() time.Time
-	clusters karmada.Snapshots
+	clusters *clusterView
+	// index is told what the bindings depend on, before clusters are looked at: so no change of them is missed.
+	index *wake.Index
+	// ledger keeps account of the room that decisions were promised; observed tells whether it knows of all bindings yet.
+	ledger   *ledger.Ledger
+	observed func() bool
 	quotas   quota.Ledger
+	// verdicts are decisions whose status is left to the works controller to write.
+	verdicts *verdicts
 }
 
 // Reconcile handles one binding.
 func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	b, err := bindings.Get(ctx, s.client, request.NamespacedName)
-	if err != nil || b == nil || b.GetDeletionTimestamp() != nil || schedulingSuspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	clusters, err := s.snapshot(ctx)
+	if b == nil || b.GetDeletionTimestamp() != nil {
+		s.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	s.index.Set(request.NamespacedName, interestOf(b))
+	if schedulingSuspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
+		return reconcile.Result{}, nil
+	}
+	clusters, _, err := s.clusters.snapshot(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !needsDecision(b, clusters) {
-		return reconcile.Result{}, s.observe(ctx, b)
+		return s.observe(ctx, b)
 	}
-	decision, err := s.withinQuota(ctx, b, decide(b, clusters))
+	decision, err := s.decide(ctx, b)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := s.writeSpec(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := s.writeStatus(ctx, b, decision); err != nil {
-		return reconcile.Result{}, err
+	return s.report(ctx, b, decision)
+}
+
+func (s *scheduling) forget(key types.NamespacedName) {
+	s.index.Remove(key)
+	s.verdicts.drop(key)
+}
+
+// create decides for a binding that does not exist yet and creates it with its clusters. The decision is made again, and
+// explained, when it exists.
+func (s *scheduling) create(ctx context.Context, b bindings.Binding) error {
+	if schedulingSuspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
+		return s.client.Create(ctx, b)
 	}
-	if decision.reason == workv1alpha2.ReasonUnschedulable || decision.reason == workv1alpha2.ReasonQuotaExceeded {
-		return reconcile.Result{RequeueAfter: retryUnschedulable}, nil
+	decision, err := s.decide(ctx, b)
+	if err != nil {
+		return err
 	}
-	return reconcile.Result{}, nil
+	if _, err := enter(b, decision); err != nil {
+		return err
+	}
+	return s.written(b, s.client.Create(ctx, b))
+}
+
+// written tells the ledger what became of a decision.
+func (s *scheduling) written(b bindings.Binding, err error) error {
+	key := client.ObjectKeyFromObject(b)
+	var answer apierrors.APIStatus
+	switch {
+	case err == nil:
+		s.ledger.Written(key, b.GetGeneration())
+	case errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500:
+		s.ledger.Withdraw(key)
+	}
+	return err
 }
 
 func schedulingSuspended(b bindings.Binding) bool {
 	suspension := b.BindingSpec().Suspension
 	return suspension != nil && suspension.Scheduling != nil && *suspension.Scheduling
-}
-
-func (s *scheduling) snapshot(ctx context.Context) (core.Snapshot, error) {
-	var list clusterv1alpha1.ClusterList
-	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return core.Snapshot{}, fmt.Errorf("listing clusters: %w", err)
-	}
-	return s.clusters.Of(func(yield func(*clusterv1alpha1.Cluster) bool) {
-		for i := range list.Items {
-			if !yield(&list.Items[i]) {
-				return
-			}
-		}
-	}), nil
 }
 
 // needsDecision: always for what is not divided by room, since there the decision follows from policy and clusters
@@ -90,14 +121,41 @@ func (s *scheduling) snapshot(ctx context.Context) (core.Snapshot, error) {
 func needsDecision(b bindings.Binding, clusters core.Snapshot) bool {
 	spec, status := b.BindingSpec(), b.BindingStatus()
 	translated, err := karmada.Binding(spec, status)
-	if err != nil || !translated.Workload || translated.Fresh {
-		return true
+	return err != nil || !settled(b, translated) || losesCluster(spec, clusters)
+}
+
+// settled bindings have their replicas divided by room, all of them, and for the placement that they have.
+func settled(b bindings.Binding, translated core.Binding) bool {
+	if !translated.Workload || translated.Fresh || b.BindingStatus().LastScheduledTime == nil {
+		return false
 	}
 	switch translated.Placement.Strategy {
 	case core.Duplicated, core.StaticWeight:
-		return true
+		return false
 	}
-	return placementChanged(b) || sumOf(spec.Clusters) != spec.Replicas || losesCluster(spec, clusters)
+	return !placementChanged(b) && sumOf(b.BindingSpec().Clusters) == b.BindingSpec().Replicas
+}
+
+// interestOf tells which changes of clusters concern a binding.
+func interestOf(b bindings.Binding) wake.Interest {
+	spec := b.BindingSpec()
+	interest := wake.Interest{Kind: bindings.TemplateOf(b).GroupVersionKind, Settled: true}
+	for _, target := range bindings.Targets(spec) {
+		interest.Clusters = append(interest.Clusters, target.Name)
+	}
+	translated, err := karmada.Binding(spec, b.BindingStatus())
+	if err != nil || !bindings.IsPlaced(spec) {
+		return interest
+	}
+	text, err := json.Marshal(spec.Placement)
+	if err != nil {
+		return interest
+	}
+	interest.Placement, interest.Fingerprint = translated.Placement, string(text)
+	interest.Settled = settled(b, translated)
+	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
+	interest.Waiting = scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable
+	return interest
 }
 
 func placementChanged(b bindings.Binding) bool {
@@ -136,13 +194,33 @@ type outcome struct {
 	report   *workv1alpha2.PlacementDecision
 }
 
-func decide(b bindings.Binding, clusters core.Snapshot) outcome {
+// decide for a binding. What it takes of the clusters' room stays promised until written is called.
+func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, error) {
+	key := client.ObjectKeyFromObject(b)
+	decision, err := decideBy(b, func(translated core.Binding) (core.Decision, error) {
+		return s.decideWithin(ctx, key, b.GetGeneration(), translated)
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	allowed, err := s.withinQuota(ctx, b, decision)
+	if err != nil || allowed.reason != decision.reason {
+		s.ledger.Withdraw(key)
+	}
+	return allowed, err
+}
+
+// decideBy translates a binding, and the decision about it back.
+func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, error)) (outcome, error) {
 	spec := b.BindingSpec()
 	translated, err := karmada.Binding(spec, b.BindingStatus())
 	if err != nil {
-		return outcome{clusters: spec.Clusters, term: b.BindingStatus().SchedulerObservedAffinityName, reason: workv1alpha2.ReasonSchedulerError, message: err.Error()}
+		return outcome{clusters: spec.Clusters, term: b.BindingStatus().SchedulerObservedAffinityName, reason: workv1alpha2.ReasonSchedulerError, message: err.Error()}, nil
 	}
-	decision := core.Decide(clusters, translated)
+	decision, err := decide(translated)
+	if err != nil {
+		return outcome{}, err
+	}
 	result := outcome{
 		clusters: karmada.Targets(decision.Targets), term: decision.Term,
 		reason: workv1alpha2.ReasonSuccess, message: shorten(decision.Explain()), report: karmada.Report(decision),
@@ -150,7 +228,23 @@ func decide(b bindings.Binding, clusters core.Snapshot) outcome {
 	if decision.Failure != nil {
 		result.reason = failureReason(decision.Failure)
 	}
-	return result
+	return result, nil
+}
+
+// decideWithin what is not promised to others. Objects without replicas take no room.
+func (s *scheduling) decideWithin(ctx context.Context, key types.NamespacedName, generation int64, b core.Binding) (core.Decision, error) {
+	if !b.Workload {
+		clusters, _, err := s.clusters.snapshot(ctx)
+		if err != nil {
+			return core.Decision{}, err
+		}
+		return core.Decide(clusters, b), nil
+	}
+	known := func(context.Context) (bool, error) { return s.observed(), nil }
+	if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
+		return core.Decision{}, err
+	}
+	return s.ledger.Decide(key, generation, b, func() (core.Snapshot, ledger.Surveys, error) { return s.clusters.snapshot(ctx) })
 }
 
 func failureReason(failure *core.Failure) string {
@@ -172,49 +266,58 @@ func shorten(message string) string {
 // writeSpec writes clusters and the placement they were chosen for, if they changed.
 func (s *scheduling) writeSpec(ctx context.Context, b bindings.Binding, decision outcome) error {
 	before := b.DeepCopyObject().(bindings.Binding)
-	placement, err := json.Marshal(b.BindingSpec().Placement)
-	if err != nil {
-		return fmt.Errorf("encoding placement: %w", err)
-	}
-	if placementChanged(b) {
-		bindings.SetAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(placement))
-	}
-	b.BindingSpec().Clusters = decision.clusters
-	if equality.Semantic.DeepEqual(before.BindingSpec().Clusters, decision.clusters) && reflect.DeepEqual(before.GetAnnotations(), b.GetAnnotations()) {
-		return nil
+	changed, err := enter(b, decision)
+	if err != nil || !changed {
+		return s.written(b, err)
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := s.client.Patch(ctx, b, patch); err != nil {
+	if err := s.written(b, s.client.Patch(ctx, b, patch)); err != nil {
 		return fmt.Errorf("writing the decision for binding %s: %w", client.ObjectKeyFromObject(b), err)
 	}
 	return nil
 }
 
-// writeStatus explains the decision, if anything about it is new.
-func (s *scheduling) writeStatus(ctx context.Context, b bindings.Binding, decision outcome) error {
+// enter puts a decision into a binding, and tells whether it changed anything.
+func enter(b bindings.Binding, decision outcome) (changed bool, err error) {
+	if placementChanged(b) {
+		placement, err := json.Marshal(b.BindingSpec().Placement)
+		if err != nil {
+			return false, fmt.Errorf("encoding placement: %w", err)
+		}
+		bindings.SetAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(placement))
+		changed = true
+	}
+	if !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.clusters) {
+		b.BindingSpec().Clusters = decision.clusters
+		changed = true
+	}
+	return changed, nil
+}
+
+// report sees to it that the decision is explained in the status. That of one that could be made is left to the works
+// controller for a moment, which writes what became of it soon after.
+func (s *scheduling) report(ctx context.Context, b bindings.Binding, decision outcome) (reconcile.Result, error) {
+	key := client.ObjectKeyFromObject(b)
+	verdict := verdict{
+		outcome: decision, at: metav1.NewTime(s.now()), generation: b.GetGeneration(), uid: b.GetUID(), fresh: karmada.Fresh(b.BindingSpec(), b.BindingStatus()),
+	}
 	before := b.DeepCopyObject().(bindings.Binding)
-	status := b.BindingStatus()
-	now := metav1.NewTime(s.now())
-	fresh := karmada.Fresh(b.BindingSpec(), status)
-	changed := meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha2.ConditionScheduled, Status: conditionStatus(decision.reason == workv1alpha2.ReasonSuccess),
-		Reason: decision.reason, Message: decision.message, LastTransitionTime: now,
-	})
-	if changed || fresh || status.LastScheduledTime == nil {
-		status.LastScheduledTime = &now
+	changed := verdict.explain(b)
+	if equality.Semantic.DeepEqual(before.BindingStatus(), b.BindingStatus()) {
+		s.verdicts.drop(key)
+		return verdict.result(), nil
 	}
-	status.SchedulerObservedAffinityName = decision.term
-	if !karmada.SameReport(status.Decision, decision.report) {
-		status.Decision = decision.report
+	if decision.reason == workv1alpha2.ReasonSuccess && len(decision.clusters) > 0 && s.verdicts.leave(key, verdict) {
+		return reconcile.Result{RequeueAfter: waitForWorks}, nil
 	}
-	status.SchedulerObservedGeneration = b.GetGeneration()
 	if err := bindings.PatchStatus(ctx, s.client, before, b); err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
+	s.verdicts.drop(key)
 	if changed && decision.reason != workv1alpha2.ReasonSuccess {
 		s.warn(b, decision)
 	}
-	return nil
+	return verdict.result(), nil
 }
 
 // warn tells those who look at the binding or at the object itself.
@@ -231,10 +334,10 @@ func (s *scheduling) warn(b bindings.Binding, decision outcome) {
 }
 
 // observe notes that the binding was looked at and nothing had to be decided.
-func (s *scheduling) observe(ctx context.Context, b bindings.Binding) error {
+func (s *scheduling) observe(ctx context.Context, b bindings.Binding) (reconcile.Result, error) {
 	before := b.DeepCopyObject().(bindings.Binding)
 	b.BindingStatus().SchedulerObservedGeneration = b.GetGeneration()
-	return bindings.PatchStatus(ctx, s.client, before, b)
+	return reconcile.Result{}, bindings.PatchStatus(ctx, s.client, before, b)
 }
 
 func conditionStatus(isTrue bool) metav1.ConditionStatus {
@@ -242,16 +345,4 @@ func conditionStatus(isTrue bool) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
-}
-
-// placementRelevant lets cluster changes through that may change decisions; heartbeats don't.
-func placementRelevant() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
-	return predicate.TypedFuncs[*clusterv1alpha1.Cluster]{
-		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
-			before, after := e.ObjectOld, e.ObjectNew
-			return before.Generation != after.Generation || before.DeletionTimestamp != after.DeletionTimestamp ||
-				!reflect.DeepEqual(before.Labels, after.Labels) ||
-				!equality.Semantic.DeepEqual(before.Status.APIEnablements, after.Status.APIEnablements)
-		},
-	}
 }

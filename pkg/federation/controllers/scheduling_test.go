@@ -79,6 +79,13 @@ func TestNeedsDecision(t *testing.T) {
 }
 
 func TestDecideReportsWhatCannotBeDone(t *testing.T) {
+	decide := func(b bindings.Binding, fleet core.Snapshot) outcome {
+		result, err := decideBy(b, func(translated core.Binding) (core.Decision, error) { return core.Decide(fleet, translated), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
 	b := placedBinding(t)
 	b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": ""}}}
 	got := decide(b, fleetOf("m1", "m2"))

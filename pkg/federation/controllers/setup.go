@@ -39,8 +39,11 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/quotas"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
+	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
 // Times after which something is tried again that no event announces.
@@ -49,6 +52,7 @@ const (
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
 	waitForScheduler   = 200 * time.Millisecond
+	waitForWorks       = 400 * time.Millisecond
 	waitForNews        = 2 * time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
@@ -100,7 +104,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		return err
 	}
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 500, 1000
+	// The fleet's API server says itself how much it can take (priority and fairness).
+	config.QPS = -1
 	mgr, err := manager.New(config, manager.Options{
 		Scheme:                 scheme,
 		Metrics:                server.Options{BindAddress: options.MetricsAddress},
@@ -134,20 +139,27 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	}
 	changes := &memberChanges{client: mgr.GetClient()}
 	pool := members.NewPool(changes.report)
-	worksController, err := addWorks(mgr, options)
+	s := &scheduling{
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
+		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), ledger: ledger.New(time.Now),
+	}
+	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.ledger); err != nil {
+		return err
+	}
+	worksController, err := addWorks(mgr, options, s)
 	if err != nil {
 		return err
 	}
 	taught := newInterpretation(mgr, options)
 	return errors.Join(
 		worksController.Watch(taught.wakeBindings),
-		addPropagation(ctx, mgr, options, skipped, worksController, taught),
+		addPropagation(ctx, mgr, options, skipped, worksController, taught, s),
 		addInterpretation(ctx, mgr, options, taught),
-		addScheduling(mgr, options),
+		addScheduling(mgr, options, s),
 		rebalancing.Add(mgr, settings(options)),
 		quotas.Add(mgr, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
-		addClusters(ctx, mgr, options, pool),
+		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
 		addFailover(mgr, options),
 	)
 }
@@ -157,11 +169,11 @@ func rateLimiter[R comparable]() workqueue.TypedRateLimiter[R] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](100*time.Millisecond, 15*time.Second)
 }
 
-// quiet turns conflicts between two writers into another try: they are normal and say nothing to people.
+// quiet turns conflicts between two writers, and with the cache, into another try: they are normal and say nothing to people.
 func quiet[R comparable](reconciler reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
 	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (reconcile.Result, error) {
 		result, err := reconciler.Reconcile(ctx, request)
-		if apierrors.IsConflict(err) {
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 			return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 		}
 		return result, err
@@ -174,13 +186,34 @@ func typedOptions[R comparable](options Options, reconciler reconcile.TypedRecon
 	}
 }
 
+// Workers of the execution controller: many, since most of them wait for members.
+const (
+	executionWorkers = 256
+	workersPerMember = 16
+	// slowMember is how long a Work may take until its member is left a single worker.
+	slowMember = 2 * time.Second
+)
+
+// fairOptions let no member hold up the others.
+func fairOptions(options Options, reconciler reconcile.Reconciler) controller.Options {
+	result := typedOptions[reconcile.Request](options, reconciler)
+	result.MaxConcurrentReconciles = executionWorkers
+	result.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		return fairqueue.New(name, limiter, fairqueue.Options[reconcile.Request]{
+			Lane:  func(r reconcile.Request) string { return r.Namespace },
+			Limit: workersPerMember, Slow: slowMember, Now: time.Now,
+		})
+	}
+	return result
+}
+
 // settings are those of the controllers that live in packages of their own.
 func settings(options Options) func(reconcile.Reconciler) controller.Options {
 	return func(r reconcile.Reconciler) controller.Options { return typedOptions[reconcile.Request](options, r) }
 }
 
-func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller, taught *interpretation) error {
-	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped}
+func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller, taught *interpretation, s *scheduling) error {
+	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped, create: s.create}
 	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
 		return err
@@ -214,8 +247,7 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 	)
 }
 
-func addScheduling(mgr manager.Manager, options Options) error {
-	s := &scheduling{client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now}
+func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
 	c, err := controller.New("scheduling", mgr, typedOptions[reconcile.Request](options, s))
 	if err != nil {
 		return err
@@ -223,13 +255,16 @@ func addScheduling(mgr manager.Manager, options Options) error {
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toAllBindings[*clusterv1alpha1.Cluster](mgr.GetClient()), placementRelevant())),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toAllBindings[*policyv1alpha1.FederatedResourceQuota](mgr.GetClient()), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, s.index.ConcernedBy))),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
 	)
 }
 
-func addWorks(mgr manager.Manager, options Options) (controller.Controller, error) {
-	w := &works{client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now}
+func addWorks(mgr manager.Manager, options Options, s *scheduling) (controller.Controller, error) {
+	w := &works{
+		client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now,
+		index: s.index, verdicts: s.verdicts,
+	}
 	c, err := controller.New("works", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
 		return nil, err
@@ -238,17 +273,17 @@ func addWorks(mgr manager.Manager, options Options) (controller.Controller, erro
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), bindingRelevant[*workv1alpha2.ResourceBinding]())),
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), bindingRelevant[*workv1alpha2.ClusterResourceBinding]())),
 		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, toBindingOfWork())),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, toAllBindings[*policyv1alpha1.OverridePolicy](mgr.GetClient()))),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, toAllBindings[*policyv1alpha1.ClusterOverridePolicy](mgr.GetClient()))),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toAllBindings[*clusterv1alpha1.Cluster](mgr.GetClient()), placementRelevant())),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.OverridePolicy{}, overrideChanged(mgr.GetClient(), s.index, specOfOverridePolicy))),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.ClusterOverridePolicy{}, overrideChanged(mgr.GetClient(), s.index, specOfClusterOverridePolicy))),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, s.index.ChangedWith))),
 	)
 }
 
 // collectStatus is how long the status of a binding's Works is collected before it is written.
 const collectStatus = 50 * time.Millisecond
 
-// toBindingOfWork wakes the binding of a Work: a little later, since the Works of all members change at about the same
-// time.
+// toBindingOfWork wakes the binding of a Work that changed or is gone: a little later, since the Works of all members
+// change at about the same time.
 func toBindingOfWork() handler.TypedEventHandler[*workv1alpha1.Work, reconcile.Request] {
 	wake := func(work *workv1alpha1.Work, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if key, ok := bindings.OfWork(work); ok {
@@ -256,9 +291,6 @@ func toBindingOfWork() handler.TypedEventHandler[*workv1alpha1.Work, reconcile.R
 		}
 	}
 	return handler.TypedFuncs[*workv1alpha1.Work, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object, queue)
-		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*workv1alpha1.Work], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(e.ObjectNew, queue)
 		},
@@ -277,7 +309,7 @@ func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
 
 func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges, more source.Source) error {
 	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter}
-	c, err := controller.New("execution", mgr, typedOptions[reconcile.Request](options, e))
+	c, err := controller.New("execution", mgr, fairOptions(options, e))
 	if err != nil {
 		return err
 	}
@@ -298,10 +330,10 @@ func addFailover(mgr manager.Manager, options Options) error {
 	return failover.Add(mgr, settings, workBindingIndex)
 }
 
-func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool) error {
+func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool, surveys *surveys) error {
 	c := &clusters{
 		client: mgr.GetClient(), members: pool, now: time.Now, options: options.Clusters, lifetime: ctx,
-		since: map[string]time.Time{}, surveyed: map[string]time.Time{},
+		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, surveys: surveys,
 	}
 	ctrl, err := controller.New("clusters", mgr, typedOptions[reconcile.Request](options, c))
 	if err != nil {
@@ -326,16 +358,14 @@ func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] 
 	})
 }
 
-// toAllBindings wakes the bindings that a change may concern: those of its namespace, or all if it has none.
-func toAllBindings[T client.Object](reader client.Reader) handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
-		all, err := bindings.List(ctx, reader, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil
-		}
-		requests := make([]reconcile.Request, len(all))
-		for i, b := range all {
-			requests[i] = requestFor(b)
+// toNamespace wakes the bindings of a namespace.
+func toNamespace[T client.Object](index *wake.Index) handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, key := range index.All() {
+			if key.Namespace == object.GetNamespace() {
+				requests = append(requests, reconcile.Request{NamespacedName: key})
+			}
 		}
 		return requests
 	})

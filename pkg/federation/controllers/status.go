@@ -22,6 +22,9 @@ import (
 func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error) error {
 	before := b.DeepCopyObject().(bindings.Binding)
 	status := b.BindingStatus()
+	if verdict, left := w.verdicts.of(b); left {
+		verdict.explain(b)
+	}
 	status.AggregatedStatus = aggregatedStatus(b, existing, failures)
 	status.AggregatedGeneration = aggregatedGeneration(b, existing)
 	setFullyApplied(b)
@@ -72,7 +75,8 @@ func statusItem(cluster string, work *workv1alpha1.Work) workv1alpha2.Aggregated
 	}
 	if len(work.Status.ManifestStatuses) > 0 {
 		first := work.Status.ManifestStatuses[0]
-		item.Status = first.Status
+		// A copy: the answer to a write is decoded into it.
+		item.Status = first.Status.DeepCopy()
 		if first.Health != "" {
 			item.Health = workv1alpha2.ResourceHealth(first.Health)
 		}

@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,8 +29,8 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
-	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
+	"github.com/trellis-garden/trellis/pkg/federation/wake"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
@@ -42,6 +41,8 @@ type works struct {
 	events      events.EventRecorder
 	interpreter *interpreter.Interpreter
 	now         func() time.Time
+	index       *wake.Index
+	verdicts    *verdicts
 }
 
 // Reconcile handles one binding.
@@ -60,6 +61,7 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if b.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, w.tearDown(ctx, b, existing)
 	}
+	w.index.Set(request.NamespacedName, interestOf(b))
 	template, err := bindings.GetTemplate(ctx, w.client, bindings.TemplateOf(b))
 	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, err
@@ -78,9 +80,13 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 // the members: both save writes that would say nothing.
 func (w *works) tooEarlyToReport(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
 	status := b.BindingStatus()
-	switch {
+	switch verdict, left := w.verdicts.of(b); {
 	case !bindings.IsPlaced(b.BindingSpec()):
 		return 0
+	case left && len(aggregatedStatus(b, existing, failures)) > 0:
+		return 0
+	case left && w.now().Sub(verdict.at.Time) < waitForNews:
+		return waitForNews
 	case status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !schedulingSuspended(b):
 		return waitForScheduler
 	case len(status.AggregatedStatus) == 0 && len(aggregatedStatus(b, existing, failures)) == 0 && w.now().Sub(status.LastScheduledTime.Time) < waitForNews:
@@ -89,10 +95,10 @@ func (w *works) tooEarlyToReport(b bindings.Binding, existing map[string]*workv1
 	return 0
 }
 
-// worksOf lists the Works of a binding by cluster.
+// worksOf lists the Works of a binding by cluster. They are the cache's own and must not be changed.
 func (w *works) worksOf(ctx context.Context, key types.NamespacedName) (map[string]*workv1alpha1.Work, error) {
 	var list workv1alpha1.WorkList
-	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: key.String()}); err != nil {
+	if err := w.client.List(ctx, &list, client.MatchingFields{workBindingIndex: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Works of binding %s: %w", key, err)
 	}
 	result := map[string]*workv1alpha1.Work{}
@@ -184,7 +190,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	}
 	targets := map[string]bool{}
 	failures := map[string]error{}
-	completions := interpreter.SplitCompletions(template, coreTargets(b), b.BindingSpec().Replicas)
+	manifests, unclear := newManifests(ctx, w.interpreter, b, template, policies)
 	for _, target := range bindings.Targets(b.BindingSpec()) {
 		targets[target.Name] = true
 		cluster, err := w.cluster(ctx, target.Name)
@@ -194,7 +200,11 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 		if cluster == nil || mustWait && existing[target.Name] == nil {
 			continue
 		}
-		wanted, err := w.buildWork(ctx, b, template, leaving.share(target), cluster, policies, completions)
+		if unclear != nil {
+			failures[target.Name] = unclear
+			continue
+		}
+		wanted, err := buildWork(ctx, b, template, leaving.share(target), cluster, manifests)
 		if err == nil {
 			err = leaving.preserve(wanted, existing[target.Name], target.Name)
 		}
@@ -260,7 +270,7 @@ func (w *works) overridePolicies(ctx context.Context, namespace string) ([]overr
 // ensure creates or updates a Work; existing is what it is afterwards. One that is being deleted is waited for: its removal wakes the binding.
 func (w *works) ensure(ctx context.Context, wanted, existing *workv1alpha1.Work) error {
 	if existing == nil {
-		if err := w.client.Create(ctx, wanted); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := w.client.Create(ctx, wanted); err != nil {
 			return fmt.Errorf("creating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
 		}
 		return nil
@@ -297,31 +307,11 @@ func sameManifest(a, b workv1alpha1.Manifest) bool {
 		equality.Semantic.DeepEqual(decodedA, decodedB)
 }
 
-// buildWork gives the Work of one cluster: the template with the cluster's share of replicas, changed by overrides.
-func (w *works) buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies []overrides.Policy, completions map[string]int64) (*workv1alpha1.Work, error) {
-	object, err := w.interpreter.Prune(ctx, template)
+// buildWork gives the Work of one cluster.
+func buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, manifests *manifests) (*workv1alpha1.Work, error) {
+	raw, record, err := manifests.encode(ctx, target, cluster)
 	if err != nil {
 		return nil, err
-	}
-	if karmada.IsWorkload(b.BindingSpec()) && len(b.BindingSpec().Components) == 0 {
-		if object, err = w.interpreter.Revise(ctx, object, target.Replicas); err != nil {
-			return nil, err
-		}
-	}
-	if share, found := completions[target.Name]; found {
-		if err := unstructured.SetNestedField(object.Object, share, "spec", "completions"); err != nil {
-			return nil, err
-		}
-	}
-	object, record, err := overrides.Apply(object, karmada.Identity(cluster), policies)
-	if err != nil {
-		return nil, err
-	}
-	bindings.SetAnnotation(object, workv1alpha1.TemplateGenerationAnnotation, strconv.FormatInt(template.GetGeneration(), 10))
-	bindings.SetAnnotation(object, workv1alpha1.TemplateUIDAnnotation, string(template.GetUID()))
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	work := workFor(b, template, cluster.Name)
 	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}

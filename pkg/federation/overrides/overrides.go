@@ -88,6 +88,11 @@ func inOrder(policies []Policy, object *unstructured.Unstructured) []Policy {
 	return result
 }
 
+// Selects tells whether the policy is about an object.
+func (p Policy) Selects(object *unstructured.Unstructured) bool {
+	return rankOf(p, object) != selector.NoMatch
+}
+
 // rankOf: a policy without selectors takes every object of its scope.
 func rankOf(p Policy, object *unstructured.Unstructured) selector.Rank {
 	if p.Namespace != "" && p.Namespace != object.GetNamespace() {

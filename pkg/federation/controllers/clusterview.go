@@ -1,0 +1,107 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+	"github.com/trellis-garden/trellis/pkg/federation/ledger"
+)
+
+// clusterView shows decisions the clusters of the fleet. They are read after an event only.
+type clusterView struct {
+	reader  client.Reader
+	surveys *surveys
+	// changes counts the events.
+	changes atomic.Int64
+
+	mu         sync.Mutex
+	seen       int64
+	filled     bool
+	translated karmada.Snapshots
+	latest     core.Snapshot
+	begun      ledger.Surveys
+}
+
+// snapshot is never older than the last event, nor than one that was given before.
+func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, ledger.Surveys, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	changes := v.changes.Load()
+	if v.filled && v.seen == changes {
+		return v.latest, v.begun, nil
+	}
+	var list clusterv1alpha1.ClusterList
+	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return core.Snapshot{}, nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	v.latest = v.translated.Of(pointers(list.Items))
+	v.begun = v.begunOf(list.Items)
+	v.filled, v.seen = true, changes
+	return v.latest, v.begun, nil
+}
+
+func pointers(items []clusterv1alpha1.Cluster) iter.Seq[*clusterv1alpha1.Cluster] {
+	return func(yield func(*clusterv1alpha1.Cluster) bool) {
+		for i := range items {
+			if !yield(&items[i]) {
+				return
+			}
+		}
+	}
+}
+
+// begunOf tells when the surveys were begun that the clusters show.
+func (v *clusterView) begunOf(items []clusterv1alpha1.Cluster) ledger.Surveys {
+	begun := ledger.Surveys{}
+	now := time.Now()
+	for i := range items {
+		if at := v.surveys.of(items[i].Name, items[i].Status.ResourceSummary, now); !at.IsZero() {
+			begun[items[i].Name] = at
+		}
+	}
+	return begun
+}
+
+// clusterChanged tells the view of every event, and wakes the bindings that concerned names.
+func clusterChanged(view *clusterView, concerned func(before, after *core.Cluster) []types.NamespacedName) handler.TypedEventHandler[*clusterv1alpha1.Cluster, reconcile.Request] {
+	wake := func(before, after *clusterv1alpha1.Cluster, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		view.changes.Add(1)
+		for _, key := range concerned(translated(before), translated(after)) {
+			queue.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+	return handler.TypedFuncs[*clusterv1alpha1.Cluster, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*clusterv1alpha1.Cluster], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(nil, e.Object, queue)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*clusterv1alpha1.Cluster], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.ObjectOld, e.ObjectNew, queue)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*clusterv1alpha1.Cluster], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object, nil, queue)
+		},
+	}
+}
+
+func translated(cluster *clusterv1alpha1.Cluster) *core.Cluster {
+	if cluster == nil {
+		return nil
+	}
+	var translator karmada.Translator
+	result := translator.Cluster(cluster)
+	return &result
+}
