@@ -218,7 +218,7 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	}
 	for cluster, work := range existing {
 		if !targets[cluster] {
-			if err := w.removeDeparted(ctx, leaving, cluster, work); err != nil {
+			if err := w.removeDeparted(ctx, leaving, cluster, work.DeepCopy()); err != nil {
 				return nil, err
 			}
 		}
