@@ -64,6 +64,9 @@ func (c *clusters) farewell(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	if !joined {
 		return nil
 	}
+	if shared, err := c.isShared(ctx, cluster); err != nil || shared {
+		return err
+	}
 	if member, connected := c.members.Get(cluster.Name); connected && !knownDown(cluster) {
 		ctx, cancel := members.RequestContext(ctx)
 		defer cancel()
@@ -72,6 +75,20 @@ func (c *clusters) farewell(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		}
 	}
 	return client.IgnoreNotFound(c.client.Delete(ctx, secret))
+}
+
+// isShared tells whether another member has the same credentials: a second Cluster for the same cluster, for example.
+func (c *clusters) isShared(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+	var list clusterv1alpha1.ClusterList
+	if err := c.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return false, err
+	}
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.SecretRef; list.Items[i].Name != cluster.Name && ref != nil && *ref == *cluster.Spec.SecretRef {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (c *clusters) secretOf(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*corev1.Secret, error) {

@@ -136,3 +136,24 @@ func TestFreshDecisionsBeginWithTheFirstAffinity(t *testing.T) {
 		}
 	}
 }
+
+// Free in sum is not free in one piece: nodes are known one by one.
+func TestClusterHasRoomByNode(t *testing.T) {
+	three := corev1.ResourceList{"cpu": resource.MustParse("3"), "pods": resource.MustParse("9")}
+	c := (&Translator{}).Cluster(&clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m"},
+		Status: clusterv1alpha1.ClusterStatus{ResourceSummary: &clusterv1alpha1.ResourceSummary{
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("12"), "pods": resource.MustParse("36")},
+			NodeClasses: []clusterv1alpha1.NodeClass{
+				{Count: 3, Free: three, Labels: map[string]string{"disk": "fast"}},
+				{Count: 1, Free: three, Taints: []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}},
+			},
+		}},
+	})
+	for cpu, want := range map[string]int64{"1": 9, "2": 3, "4": 0} {
+		request := Resources(corev1.ResourceList{"cpu": resource.MustParse(cpu)})
+		if got := core.NewSnapshot([]core.Cluster{c}).Estimate("m", core.Binding{Workload: true, Request: request}); got != want {
+			t.Errorf("replicas of %s CPU: got %d, want %d", cpu, got, want)
+		}
+	}
+}

@@ -211,12 +211,20 @@ func waitReachable(ctx context.Context, fleet client.Client, options JoinOptions
 	return nil
 }
 
+// transient drops what the end of a wait makes of requests.
+func transient(ctx context.Context, err error) error {
+	if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) < time.Second {
+		return nil
+	}
+	return err
+}
+
 func waitReady(ctx context.Context, fleet client.Client, name string, timeout time.Duration) (string, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	last := "the fleet's processes have not looked at it; is the fleet hibernated?"
 	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-			return false, err
+			return false, client.IgnoreNotFound(transient(ctx, err))
 		}
 		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
 		if ready != nil {

@@ -49,11 +49,11 @@ func waitGone(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1
 			return true, nil
 		}
 		if err != nil {
-			return false, err
+			return false, transient(ctx, err)
 		}
 		var works workv1alpha1.WorkList
 		if err := fleet.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(cluster.Name))); err != nil {
-			return false, err
+			return false, transient(ctx, err)
 		}
 		if left := len(works.Items); left != told {
 			told = left
