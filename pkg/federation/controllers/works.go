@@ -179,7 +179,7 @@ func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {
 // ensureAll writes the Works of all target clusters and removes the others. A cluster for which no Work can be made
 // keeps the one it has; the failure is returned by cluster.
 func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string]error, error) {
-	policies, err := w.overridePolicies(ctx, b.GetNamespace())
+	policies, err := overrides.List(ctx, w.client, b.GetNamespace(), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
@@ -242,29 +242,6 @@ func (w *works) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 		return nil, nil
 	}
 	return cluster, err
-}
-
-// overridePolicies lists those that may concern an object of the namespace.
-func (w *works) overridePolicies(ctx context.Context, namespace string) ([]overrides.Policy, error) {
-	var clusterWide policyv1alpha1.ClusterOverridePolicyList
-	if err := w.client.List(ctx, &clusterWide, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ClusterOverridePolicies: %w", err)
-	}
-	var result []overrides.Policy
-	for i := range clusterWide.Items {
-		result = append(result, overrides.Policy{Name: clusterWide.Items[i].Name, Spec: &clusterWide.Items[i].Spec})
-	}
-	if namespace == "" {
-		return result, nil
-	}
-	var namespaced policyv1alpha1.OverridePolicyList
-	if err := w.client.List(ctx, &namespaced, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing OverridePolicies: %w", err)
-	}
-	for i := range namespaced.Items {
-		result = append(result, overrides.Policy{Namespace: namespace, Name: namespaced.Items[i].Name, Spec: &namespaced.Items[i].Spec})
-	}
-	return result, nil
 }
 
 // ensure creates or updates a Work; existing is what it is afterwards. One that is being deleted is waited for: its removal wakes the binding.

@@ -1,0 +1,316 @@
+package trellisctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+	"github.com/trellis-garden/trellis/pkg/federation/overrides"
+)
+
+func (c *cli) explainCommand() *cobra.Command {
+	var access fleetAccess
+	var namespace string
+	command := &cobra.Command{
+		Use:   "explain TYPE/NAME",
+		Short: "Explain where an object of a fleet runs, and why not elsewhere",
+		Long: `explain shows the last decision on an object: which policy placed it, and for every cluster of the fleet whether it was chosen.
+
+  FITS       the cluster passed all checks of its own: affinity, taints, APIs, spread properties
+  SCORE      100 if it had the object before; clusters with more are preferred
+  WEIGHT     of static division
+  AVAILABLE  how many replicas it had room for when the decision was made, those that it had included
+  WHY        what became of the object there, or the first check that the cluster failed, with the values that were compared
+
+Below it, the fields that override policies set, cluster by cluster, and the rule that set each.`,
+		Example: `  trellisctl explain deployment/nginx --project demo --shoot fleet
+  trellisctl explain deployments.apps/nginx -n web --fleet-kubeconfig fleet.yaml
+  trellisctl explain clusterrole/reader`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			fleet, err := c.fleet(command.Context(), access)
+			if err != nil {
+				return err
+			}
+			return fleet.Explain(command.Context(), command.OutOrStdout(), args[0], namespace)
+		},
+	}
+	access.flags(command)
+	command.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the object")
+	return command
+}
+
+// Explain prints the last decision on an object, given as TYPE/NAME.
+func (f *Fleet) Explain(ctx context.Context, out io.Writer, object, namespace string) error {
+	key, err := f.objectKey(object, namespace)
+	if err != nil {
+		return err
+	}
+	b, err := bindings.Get(ctx, f.Client, types.NamespacedName{Namespace: key.Namespace, Name: bindings.Name(key.Name, key.Kind)})
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return f.explainAbsence(ctx, key)
+	}
+	explainSummary(out, b)
+	if err := explainClusters(out, b); err != nil {
+		return err
+	}
+	return f.explainOverrides(ctx, out, b, key)
+}
+
+// objectKey understands what kubectl does: kinds, resources, short names, each with a group if need be.
+func (f *Fleet) objectKey(object, namespace string) (bindings.TemplateKey, error) {
+	resource, name, found := strings.Cut(object, "/")
+	if !found || resource == "" || name == "" {
+		return bindings.TemplateKey{}, fmt.Errorf("%q: write TYPE/NAME, such as deployment/nginx", object)
+	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(f.Config)
+	if err != nil {
+		return bindings.TemplateKey{}, err
+	}
+	groups, err := restmapper.GetAPIGroupResources(discoveryClient)
+	if err != nil {
+		return bindings.TemplateKey{}, fmt.Errorf("asking the fleet for its APIs: %w", err)
+	}
+	mapping, err := mappingFor(restmapper.NewDiscoveryRESTMapper(groups), discoveryClient, resource)
+	if err != nil {
+		return bindings.TemplateKey{}, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	return bindings.TemplateKey{GroupVersionKind: mapping.GroupVersionKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, nil
+}
+
+func mappingFor(mapper meta.RESTMapper, discoveryClient *discovery.DiscoveryClient, resource string) (*meta.RESTMapping, error) {
+	cached := discoveryOnce{discoveryClient}
+	mapper = restmapper.NewShortcutExpander(mapper, cached, nil)
+	group := schema.ParseGroupResource(strings.ToLower(resource))
+	gvk, err := mapper.KindFor(group.WithVersion(""))
+	if err != nil {
+		return nil, fmt.Errorf("the fleet knows no resource %q: %w", resource, err)
+	}
+	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// discoveryOnce is for one command, which asks once.
+type discoveryOnce struct{ *discovery.DiscoveryClient }
+
+// Fresh implements discovery.CachedDiscoveryInterface.
+func (discoveryOnce) Fresh() bool { return true }
+
+// Invalidate implements discovery.CachedDiscoveryInterface.
+func (discoveryOnce) Invalidate() {}
+
+// explainAbsence says why there is no decision.
+func (f *Fleet) explainAbsence(ctx context.Context, key bindings.TemplateKey) error {
+	object, err := bindings.GetTemplate(ctx, f.Client, key)
+	if err != nil {
+		return err
+	}
+	if object == nil {
+		return fmt.Errorf("the fleet has no %s %s", key.Kind, key.NamespacedName)
+	}
+	return fmt.Errorf("%s is not propagated: no PropagationPolicy or ClusterPropagationPolicy selects it (or its namespace is never propagated); see spec.resourceSelectors of the policies", key)
+}
+
+func explainSummary(out io.Writer, b bindings.Binding) {
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	fmt.Fprintf(out, "%s %s\n", spec.Resource.Kind, client.ObjectKey{Namespace: spec.Resource.Namespace, Name: spec.Resource.Name})
+	fmt.Fprintf(out, "Policy:     %s\n", policyOf(b))
+	if scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionScheduled); scheduled != nil {
+		fmt.Fprintf(out, "Scheduled:  %s (%s)\n", scheduled.Status, scheduled.Reason)
+	} else {
+		fmt.Fprintln(out, "Scheduled:  not decided yet")
+	}
+	if status.SchedulerObservedAffinityName != "" {
+		fmt.Fprintf(out, "Affinity:   %s\n", status.SchedulerObservedAffinityName)
+	}
+	if status.Decision == nil {
+		return
+	}
+	if karmada.IsWorkload(spec) {
+		fmt.Fprintf(out, "Division:   %s of %d replicas\n", status.Decision.Strategy, spec.Replicas)
+	}
+	for _, skipped := range status.Decision.SkippedAffinities {
+		fmt.Fprintf(out, "Skipped:    affinity %s: %s\n", skipped.AffinityName, skipped.Message)
+	}
+	for _, g := range status.Decision.Groups {
+		fmt.Fprintf(out, "Group:      %s, %d clusters, score %d%s\n", g.Name, g.Clusters, g.Score, map[bool]string{true: ", chosen"}[g.Chosen])
+	}
+}
+
+// policyOf names the policy that a binding was made for, or the objects that need it.
+func policyOf(b bindings.Binding) string {
+	a := b.GetAnnotations()
+	if name := a[policyv1alpha1.PropagationPolicyNameAnnotation]; name != "" {
+		return "PropagationPolicy " + a[policyv1alpha1.PropagationPolicyNamespaceAnnotation] + "/" + name
+	}
+	if name := a[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]; name != "" {
+		return "ClusterPropagationPolicy " + name
+	}
+	var needed []string
+	for _, by := range b.BindingSpec().RequiredBy {
+		needed = append(needed, by.Name)
+	}
+	if len(needed) > 0 {
+		return "none; it follows " + strings.Join(needed, ", ")
+	}
+	return "none"
+}
+
+// explainClusters prints a line per cluster: candidates in the order of preference, then the rejected ones.
+func explainClusters(out io.Writer, b bindings.Binding) error {
+	decision := b.BindingStatus().Decision
+	if decision == nil {
+		return nil
+	}
+	reasons := map[string]string{}
+	for _, rejection := range decision.Rejected {
+		for _, cluster := range rejection.Clusters {
+			reasons[cluster] = rejection.Reason + ": " + rejection.Message
+		}
+	}
+	fmt.Fprintln(out)
+	t := newTable(out, "CLUSTER", "FITS", "SCORE", "WEIGHT", "AVAILABLE", "REPLICAS", "WHY")
+	for _, c := range decision.Candidates {
+		why := reasons[c.ClusterName]
+		delete(reasons, c.ClusterName)
+		if c.Chosen {
+			why = stateIn(b, c.ClusterName)
+		}
+		t.row(c.ClusterName, "yes", strconv.FormatInt(c.Score, 10), nonZero(c.Weight), availability(c), replicasOf(b, c), why)
+	}
+	var rejected []string
+	for cluster := range reasons {
+		rejected = append(rejected, cluster)
+	}
+	slices.Sort(rejected)
+	for _, cluster := range rejected {
+		t.row(cluster, "no", "", "", "", "", reasons[cluster])
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if decision.Omitted > 0 {
+		fmt.Fprintf(out, "… and %d clusters more that were left out\n", decision.Omitted)
+	}
+	return nil
+}
+
+func nonZero(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func availability(c workv1alpha2.DecisionCandidate) string {
+	if c.Available == nil {
+		return ""
+	}
+	return strconv.FormatInt(*c.Available, 10)
+}
+
+func replicasOf(b bindings.Binding, c workv1alpha2.DecisionCandidate) string {
+	if !c.Chosen || !karmada.IsWorkload(b.BindingSpec()) {
+		return ""
+	}
+	return strconv.Itoa(int(c.Replicas))
+}
+
+// stateIn is what became of the object in a cluster that was chosen.
+func stateIn(b bindings.Binding, cluster string) string {
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if item.ClusterName != cluster {
+			continue
+		}
+		if !item.Applied {
+			return "chosen; not applied: " + orElse(item.AppliedMessage, "not yet")
+		}
+		return "chosen; applied, " + strings.ToLower(orElse(string(item.Health), string(workv1alpha2.ResourceUnknown)))
+	}
+	return "chosen; no news from the cluster yet"
+}
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// explainOverrides prints the fields that override policies set in each cluster that has the object.
+func (f *Fleet) explainOverrides(ctx context.Context, out io.Writer, b bindings.Binding, key bindings.TemplateKey) error {
+	template, err := bindings.GetTemplate(ctx, f.Client, key)
+	if err != nil || template == nil {
+		return err
+	}
+	policies, err := overrides.List(ctx, f.Client, key.Namespace)
+	if err != nil {
+		return err
+	}
+	t := newTable(out, "CLUSTER", "FIELD", "VALUE", "SET BY")
+	var rows int
+	var failures []error
+	for _, target := range b.BindingSpec().Clusters {
+		settings, err := f.overridesIn(ctx, target.Name, template, policies)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("cluster %s: %w", target.Name, err))
+			continue
+		}
+		for _, s := range settings {
+			if rows++; rows == 1 {
+				fmt.Fprintln(out)
+			}
+			t.row(target.Name, s.Path, shortValue(s.Value), s.Policy+" "+s.Rule)
+		}
+	}
+	if rows > 0 {
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (f *Fleet) overridesIn(ctx context.Context, name string, template *unstructured.Unstructured, policies []overrides.Policy) ([]overrides.Setting, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return nil, err
+	}
+	return overrides.Trace(template, karmada.Identity(cluster), policies)
+}
+
+// shortValue keeps a table in shape.
+func shortValue(value any) string {
+	if value == nil {
+		return "(removed)"
+	}
+	const most = 60
+	text := fmt.Sprint(value)
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
