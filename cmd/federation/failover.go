@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/trellis-garden/trellis/pkg/federation/budget"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 )
 
@@ -17,4 +18,12 @@ func failoverFlags(flags *pflag.FlagSet, options *failover.Options) {
 	flags.DurationVar(&options.FailBackWindow, "fail-back-window", options.FailBackWindow, "how long a member must have been healthy without a break before objects return to it; policies may differ")
 	flags.IntVar(&options.Limits.PerHour, "fail-back-limit", options.Limits.PerHour, "how many objects of the fleet return per hour; 0: no bound")
 	flags.IntVar(&options.Limits.PerClusterPerHour, "fail-back-limit-per-cluster", options.Limits.PerClusterPerHour, "how many objects return to one member per hour; 0: no bound")
+}
+
+// deletionFlags say how many deletions at once need no confirmation.
+func deletionFlags(flags *pflag.FlagSet, settings *budget.Settings) {
+	flags.IntVar(&settings.Percent, "deletion-budget-percent", settings.Percent,
+		"how many percent of the objects of a member, or of the fleet, may be deleted within the window without a confirmation; 100: never ask")
+	flags.IntVar(&settings.AtLeast, "deletion-budget-at-least", settings.AtLeast, "how many objects of a member may be deleted within the window in any case; twice as many of the fleet")
+	flags.DurationVar(&settings.Window, "deletion-budget-window", settings.Window, "how long deletions count")
 }

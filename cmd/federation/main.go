@@ -64,6 +64,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.DurationVar(&options.Clusters.FailureThreshold, "cluster-failure-threshold", options.Clusters.FailureThreshold, "how long a ready member must fail to answer before it counts as not ready")
 	flags.DurationVar(&options.Clusters.SuccessThreshold, "cluster-success-threshold", options.Clusters.SuccessThreshold, "how long a failed member must answer before it counts as ready")
 	failoverFlags(flags, &options.Failover)
+	deletionFlags(flags, &options.Deletions)
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	logging.AddFlags(goFlags)
 	flags.AddGoFlagSet(goFlags)

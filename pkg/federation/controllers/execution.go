@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
@@ -33,6 +34,8 @@ type execution struct {
 	client      client.Client
 	members     *members.Pool
 	interpreter *interpreter.Interpreter
+	// gate holds deletions that are too many at once.
+	gate *deletions.Gate
 }
 
 // fieldManager owns in members what the fleet wants there.

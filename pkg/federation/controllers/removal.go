@@ -30,6 +30,15 @@ func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name st
 	if cluster == nil || isGivenUp(cluster, time.Now()) {
 		return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
 	}
+	if e.gate != nil {
+		answer, err := e.gate.Ask(ctx, work, cluster)
+		if err != nil || !answer.Go && !answer.Keep {
+			return reconcile.Result{RequeueAfter: answer.After}, err
+		}
+		if answer.Keep {
+			return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
+		}
+	}
 	member, connected := e.members.Get(name)
 	if !connected || knownDown(cluster) {
 		return reconcile.Result{RequeueAfter: retryRemoval}, nil

@@ -35,6 +35,8 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/budget"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/quotas"
@@ -71,6 +73,8 @@ type Options struct {
 	Clusters ClusterOptions
 	// Failover says when objects leave what failed, and when they return.
 	Failover failover.Options
+	// Deletions is how many deletions at once need no confirmation.
+	Deletions budget.Settings
 	// Interpreter knows the kinds of objects; by default one that the fleet's customizations and webhooks teach.
 	Interpreter *interpreter.Interpreter
 }
@@ -79,7 +83,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		SkippedNamespaces: "kube-.*", Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
-		Failover: failover.DefaultOptions(),
+		Failover: failover.DefaultOptions(), Deletions: budget.Default(),
 	}
 }
 
@@ -308,7 +312,11 @@ func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
 }
 
 func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges, more source.Source) error {
-	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter}
+	gate, err := deletions.New(mgr, options.Deletions)
+	if err != nil {
+		return err
+	}
+	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: gate}
 	c, err := controller.New("execution", mgr, fairOptions(options, e))
 	if err != nil {
 		return err
@@ -395,7 +403,9 @@ func readinessChanged() predicate.TypedFuncs[*clusterv1alpha1.Cluster] {
 	return predicate.TypedFuncs[*clusterv1alpha1.Cluster]{
 		CreateFunc: func(event.TypedCreateEvent[*clusterv1alpha1.Cluster]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*clusterv1alpha1.Cluster]) bool {
-			return isReady(e.ObjectOld) != isReady(e.ObjectNew) || e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+			const confirm = clusterv1alpha1.ConfirmDeletionAnnotation
+			return isReady(e.ObjectOld) != isReady(e.ObjectNew) || e.ObjectOld.Annotations[confirm] != e.ObjectNew.Annotations[confirm] ||
+				e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 		},
 	}
 }

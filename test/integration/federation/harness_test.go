@@ -42,7 +42,9 @@ var (
 	fleet       client.Client
 	member      = map[string]client.Client{}
 	memberNames = []string{"member1", "member2"}
-	ctx         = context.Background()
+	// lines are what the fleet reaches its members by.
+	lines = map[string]*line{"member1": {}, "member2": {}}
+	ctx   = context.Background()
 )
 
 func TestMain(m *testing.M) {
@@ -103,6 +105,9 @@ func startAll(servers *apiServers) error {
 		if member[name], err = client.New(configs[name], client.Options{Scheme: scheme}); err != nil {
 			return err
 		}
+		if err := lines[name].connect(configs[name]); err != nil {
+			return err
+		}
 		if err := join(name, configs[name]); err != nil {
 			return err
 		}
@@ -139,8 +144,9 @@ func join(name string, config *rest.Config) error {
 	return errors.Join(fleet.Create(ctx, secret), fleet.Create(ctx, cluster))
 }
 
-// startFederation runs the controllers until the test ends or the returned function is called.
-func startFederation(t *testing.T) (kill func()) {
+// startFederation runs the controllers until the test ends or the returned function is called. The tests' members are small and live
+// for long, so that deletions need no confirmation unless a test wants it.
+func startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()
 	running, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -148,6 +154,10 @@ func startFederation(t *testing.T) (kill func()) {
 	options.MetricsAddress, options.HealthAddress = "0", "0"
 	options.Clusters = controllers.ClusterOptions{
 		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond, SuccessThreshold: 200 * time.Millisecond,
+	}
+	options.Deletions.AtLeast = 10_000
+	for _, change := range changes {
+		change(&options)
 	}
 	config := rest.CopyConfig(fleetConfig)
 	config.BearerToken = fleetToken

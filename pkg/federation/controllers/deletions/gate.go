@@ -1,0 +1,272 @@
+// Package deletions is the gate that deletions in members pass. Those that are more than the budget wait for a confirmation, and say so
+// on the Work and on the Cluster. What waits is known from the Works themselves, and what was deleted lately is kept on the Clusters, so
+// that a new process goes on where the last one stopped.
+package deletions
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/budget"
+)
+
+const (
+	// lookAgain is when a held deletion is looked at again that no event is expected for.
+	lookAgain = 30 * time.Second
+	// forFleet is the counts' name of the fleet as a whole.
+	forFleet = ""
+	// countsLast is how long a count is good enough.
+	countsLast = 250 * time.Millisecond
+)
+
+// Gate that deletions in members pass.
+type Gate struct {
+	client   client.Client
+	events   events.EventRecorder
+	now      func() time.Time
+	settings budget.Settings
+
+	mu sync.Mutex
+	// recent deletions by cluster, as far as they were asked for.
+	recent map[string]budget.Recent
+	// passed are the Works that were let through, by their UID.
+	passed map[types.UID]bool
+	// unsaved are the clusters whose annotation or condition may have to be written.
+	unsaved map[string]bool
+	counts  map[string]budget.Count
+	counted time.Time
+}
+
+// Answer to a Work that is being deleted.
+type Answer struct {
+	// Go: its objects may be removed from the member.
+	Go bool
+	// Keep: the Work may go, and its objects stay in the member.
+	Keep bool
+	// After is when to ask again, with neither of them.
+	After time.Duration
+}
+
+// Ask whether the objects of a Work that is being deleted may be removed from its cluster.
+func (g *Gate) Ask(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (Answer, error) {
+	if work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] == workv1alpha1.ConfirmDeletionKeep {
+		return Answer{Keep: true}, nil
+	}
+	if g.settings.Off() || confirmed(work, cluster) {
+		g.changed(cluster.Name)
+		return Answer{Go: true}, nil
+	}
+	if meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionDeletionHeld) {
+		return g.askHeld(ctx, work, cluster.Name)
+	}
+	moved, err := g.moved(ctx, work)
+	if err != nil || moved {
+		return Answer{Go: moved}, err
+	}
+	verdict, err := g.judge(ctx, work, cluster)
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case verdict.Go:
+		return Answer{Go: true}, nil
+	case verdict.Hold:
+		return Answer{After: lookAgain}, g.hold(ctx, work, cluster)
+	}
+	return Answer{After: verdict.Wait}, nil
+}
+
+// confirmed: by hand, because of an eviction, because the cluster sleeps, or because nothing is removed.
+func confirmed(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) bool {
+	switch work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] {
+	case workv1alpha1.ConfirmDeletionYes, workv1alpha1.ConfirmDeletionEvicted:
+		return true
+	}
+	if preserve := work.Spec.PreserveResourcesOnDeletion; preserve != nil && *preserve {
+		return true
+	}
+	if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" {
+		return true
+	}
+	until, err := time.Parse(time.RFC3339, cluster.Annotations[clusterv1alpha1.ConfirmDeletionAnnotation])
+	return err == nil && work.DeletionTimestamp != nil && !work.DeletionTimestamp.After(until)
+}
+
+// askHeld takes a deletion back that somebody changed their mind about: the object is wanted there again.
+func (g *Gate) askHeld(ctx context.Context, work *workv1alpha1.Work, cluster string) (Answer, error) {
+	g.changed(cluster)
+	b, err := g.bindingOf(ctx, work)
+	if err != nil || b == nil || b.GetDeletionTimestamp() != nil {
+		return Answer{After: lookAgain}, err
+	}
+	for _, target := range bindings.Targets(b.BindingSpec()) {
+		if target.Name == cluster {
+			return Answer{Keep: true}, nil
+		}
+	}
+	return Answer{After: lookAgain}, nil
+}
+
+func (g *Gate) bindingOf(ctx context.Context, work *workv1alpha1.Work) (bindings.Binding, error) {
+	key, ok := bindings.OfWork(work)
+	if !ok {
+		return nil, nil
+	}
+	return bindings.Get(ctx, g.client, key)
+}
+
+// moved: all replicas of the object have a place in other clusters.
+func (g *Gate) moved(ctx context.Context, work *workv1alpha1.Work) (bool, error) {
+	b, err := g.bindingOf(ctx, work)
+	if err != nil || b == nil || b.GetDeletionTimestamp() != nil {
+		return false, err
+	}
+	return divided(b.BindingSpec()), nil
+}
+
+func divided(spec *workv1alpha2.ResourceBindingSpec) bool {
+	if spec.Placement == nil || spec.Placement.ReplicaScheduling == nil || spec.Replicas == 0 ||
+		spec.Placement.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated {
+		return false
+	}
+	var sum int32
+	for _, c := range spec.Clusters {
+		sum += c.Replicas
+	}
+	return sum >= spec.Replicas
+}
+
+// judge lets a deletion pass that fits into the budgets of its cluster and of the fleet. One that has passed may come again.
+func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (budget.Verdict, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.passed[work.UID] {
+		return budget.Verdict{Go: true}, nil
+	}
+	if err := g.count(ctx); err != nil {
+		return budget.Verdict{}, err
+	}
+	verdict := budget.Both(g.settings.Judge(g.counts[cluster.Name], g.now()), g.settings.OfFleet().Judge(g.counts[forFleet], g.now()))
+	if verdict.Go {
+		g.pass(work, cluster.Name)
+	}
+	return verdict, nil
+}
+
+func (g *Gate) pass(work *workv1alpha1.Work, cluster string) {
+	g.passed[work.UID] = true
+	g.recent[cluster].Note(1, g.now())
+	g.unsaved[cluster] = true
+	for _, scope := range []string{cluster, forFleet} {
+		c := g.counts[scope]
+		c.Pending, c.Recent = max(c.Pending-1, 0), c.Recent+1
+		g.counts[scope] = c
+	}
+}
+
+// count goes through all Works, unless that was done a moment ago.
+func (g *Gate) count(ctx context.Context) error {
+	if g.now().Sub(g.counted) < countsLast {
+		return nil
+	}
+	clusters, works, err := g.read(ctx)
+	if err != nil {
+		return err
+	}
+	g.counts = map[string]budget.Count{}
+	for name, cluster := range clusters {
+		if g.recent[name] == nil {
+			g.recent[name] = budget.ParseRecent(cluster.Annotations[clusterv1alpha1.DeletionsAnnotation])
+		}
+		recent := g.recent[name].Within(g.settings.Window, g.now())
+		g.counts[name] = budget.Count{Recent: recent}
+		total := g.counts[forFleet]
+		total.Recent += recent
+		g.counts[forFleet] = total
+	}
+	there := map[types.UID]bool{}
+	for i := range works {
+		g.countWork(&works[i], clusters)
+		there[works[i].UID] = true
+	}
+	for uid := range g.passed {
+		if !there[uid] {
+			delete(g.passed, uid)
+		}
+	}
+	g.counted = g.now()
+	return nil
+}
+
+func (g *Gate) countWork(work *workv1alpha1.Work, clusters map[string]*clusterv1alpha1.Cluster) {
+	name, ok := clusterv1alpha1.ClusterOf(work.Namespace)
+	cluster := clusters[name]
+	if !ok || cluster == nil {
+		return
+	}
+	pending := work.DeletionTimestamp != nil && !confirmed(work, cluster) && !g.passed[work.UID]
+	for _, scope := range []string{name, forFleet} {
+		c := g.counts[scope]
+		c.Total++
+		if pending {
+			c.Pending++
+			if work.DeletionTimestamp.After(c.Newest) {
+				c.Newest = work.DeletionTimestamp.Time
+			}
+		}
+		g.counts[scope] = c
+	}
+}
+
+func (g *Gate) read(ctx context.Context) (map[string]*clusterv1alpha1.Cluster, []workv1alpha1.Work, error) {
+	var clusters clusterv1alpha1.ClusterList
+	var works workv1alpha1.WorkList
+	if err := g.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	if err := g.client.List(ctx, &works, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing Works: %w", err)
+	}
+	byName := map[string]*clusterv1alpha1.Cluster{}
+	for i := range clusters.Items {
+		byName[clusters.Items[i].Name] = &clusters.Items[i]
+	}
+	return byName, works.Items, nil
+}
+
+// hold says on the Work that it waits. It waits until somebody confirms it, also if the budget would have room for it later.
+func (g *Gate) hold(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) error {
+	before := work.DeepCopy()
+	meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
+		Type: workv1alpha1.ConditionDeletionHeld, Status: metav1.ConditionTrue, Reason: "BudgetExceeded", ObservedGeneration: work.Generation,
+		Message: "More objects are to be deleted at once than the fleet's deletion budget allows. " + howTo(cluster.Name),
+	})
+	g.changed(cluster.Name)
+	if err := g.client.Status().Patch(ctx, work, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of Work %s: %w", client.ObjectKeyFromObject(work), err)
+	}
+	return nil
+}
+
+func howTo(cluster string) string {
+	return "See `trellisctl deletions`; delete them with `trellisctl deletions confirm --cluster " + cluster + "`, " +
+		"leave them in the member with `trellisctl deletions keep --cluster " + cluster + "`"
+}
+
+func (g *Gate) changed(cluster string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unsaved[cluster] = true
+}
