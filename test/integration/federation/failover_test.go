@@ -200,6 +200,7 @@ kind: PropagationPolicy
 metadata: {name: one}
 spec:
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  propagateDeps: true
   failover:
     application:
       decisionConditions: {tolerationSeconds: 3}
