@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -23,22 +24,24 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter/script"
+	"github.com/trellis-garden/trellis/pkg/federation/interpreter/webhook"
 )
 
-// interpretation teaches the interpreter what the fleet's customizations say, and has objects looked at again whose kind is
+// interpretation teaches the interpreter what the fleet's customizations and webhooks know, and has objects looked at again whose kind is
 // understood in another way than before.
 type interpretation struct {
 	client      client.Reader
 	events      events.EventRecorder
 	interpreter *interpreter.Interpreter
 	compiler    script.Compiler
-	// taught is what the interpreter knows, by customization.
+	builder     webhook.Builder
+	// taught is what the interpreter knows, by customization or configuration.
 	taught map[types.UID]lesson
 	// templates knows the objects of a kind.
 	templates *templateWatches
 
-	// pending are kinds whose objects are still to be looked at again.
-	pending map[schema.GroupVersionKind]bool
+	// pending are lessons that came or went, and whose objects are still to be looked at again.
+	pending []lesson
 
 	wakeTemplates  *inlet[bindings.TemplateKey]
 	wakeBindings   *inlet[reconcile.Request]
@@ -46,16 +49,17 @@ type interpretation struct {
 	wakeExecutions *inlet[reconcile.Request]
 }
 
-// lesson is one customization in one version.
+// lesson is one customization, or one configuration of webhooks, in one version.
 type lesson struct {
-	resourceVersion string
-	kind            schema.GroupVersionKind
+	generation int64
+	// speaksOf tells which kinds it is about.
+	speaksOf func(schema.GroupVersionKind) bool
 }
 
 func newInterpretation(mgr manager.Manager, options Options) *interpretation {
 	return &interpretation{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("interpretation"), interpreter: options.Interpreter,
-		taught: map[types.UID]lesson{}, pending: map[schema.GroupVersionKind]bool{},
+		taught: map[types.UID]lesson{}, builder: webhook.Builder{Services: mgr.GetClient()},
 		wakeTemplates: &inlet[bindings.TemplateKey]{}, wakeBindings: &inlet[reconcile.Request]{},
 		wakeDependents: &inlet[reconcile.Request]{}, wakeExecutions: &inlet[reconcile.Request]{},
 	}
@@ -75,6 +79,8 @@ func addInterpretation(ctx context.Context, mgr manager.Manager, options Options
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &configv1alpha1.ResourceInterpreterCustomization{}, toOne[*configv1alpha1.ResourceInterpreterCustomization](),
 			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterCustomization]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}, toOne[*configv1alpha1.ResourceInterpreterWebhookConfiguration](),
+			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{})),
 	)
 }
 
@@ -85,60 +91,75 @@ func toOne[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	})
 }
 
-// Reconcile reads all customizations.
+// Reconcile reads everything that teaches.
 func (i *interpretation) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if err := i.teach(ctx, i.client); err != nil {
 		return reconcile.Result{}, err
 	}
-	for kind := range i.pending {
+	for _, kind := range i.templates.kinds() {
+		if !slices.ContainsFunc(i.pending, func(l lesson) bool { return l.speaksOf(kind) }) {
+			continue
+		}
 		if err := i.wake(ctx, kind); err != nil {
 			return reconcile.Result{}, err
 		}
-		delete(i.pending, kind)
 	}
+	i.pending = nil
 	return reconcile.Result{}, nil
 }
 
-// teach reads all customizations, and notes the kinds that are understood in another way from now on.
+// teach reads all customizations and configurations of webhooks, and notes which are new or gone.
 func (i *interpretation) teach(ctx context.Context, reader client.Reader) error {
-	var list configv1alpha1.ResourceInterpreterCustomizationList
-	if err := reader.List(ctx, &list); err != nil {
+	var customizations configv1alpha1.ResourceInterpreterCustomizationList
+	if err := reader.List(ctx, &customizations); err != nil {
 		return fmt.Errorf("listing ResourceInterpreterCustomizations: %w", err)
 	}
-	customizations, failures := i.compiler.Compile(ctx, list.Items)
-	i.interpreter.SetSources(customizations)
+	var configurations configv1alpha1.ResourceInterpreterWebhookConfigurationList
+	if err := reader.List(ctx, &configurations); err != nil {
+		return fmt.Errorf("listing ResourceInterpreterWebhookConfigurations: %w", err)
+	}
+	scripts, badScripts := i.compiler.Compile(ctx, customizations.Items)
+	webhooks, badWebhooks := i.builder.Build(configurations.Items)
+	i.interpreter.SetSources(scripts, webhooks)
 	taught := map[types.UID]lesson{}
-	for n := range list.Items {
-		c := &list.Items[n]
-		now := lesson{c.ResourceVersion, schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)}
-		taught[c.UID] = now
-		old, known := i.taught[c.UID]
-		if known && old == now {
-			continue
-		}
-		i.pending[now.kind] = true
-		if known {
-			i.pending[old.kind] = true
-		}
-		if err := failures[c.Name]; err != nil {
-			logr.FromContextOrDiscard(ctx).Info("Customization has a script that cannot run", "customization", c.Name, "reason", err.Error())
-			i.events.Eventf(c, nil, corev1.EventTypeWarning, "InvalidScript", "Compile", "%s", shorten(err.Error()))
-		}
+	for n := range customizations.Items {
+		c := &customizations.Items[n]
+		kind := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
+		taught[c.UID] = lesson{c.Generation, func(other schema.GroupVersionKind) bool { return other == kind }}
+		i.learn(ctx, c, taught[c.UID], "InvalidScript", badScripts[c.Name])
+	}
+	for n := range configurations.Items {
+		c := &configurations.Items[n]
+		taught[c.UID] = lesson{c.Generation, webhook.Kinds(c)}
+		i.learn(ctx, c, taught[c.UID], "InvalidWebhook", badWebhooks[c.Name])
 	}
 	for uid, old := range i.taught {
 		if _, kept := taught[uid]; !kept {
-			i.pending[old.kind] = true
+			i.pending = append(i.pending, old)
 		}
 	}
 	i.taught = taught
 	return nil
 }
 
+// learn notes a lesson that is new or changed, and tells once what is wrong with it.
+func (i *interpretation) learn(ctx context.Context, object client.Object, now lesson, reason string, failure error) {
+	old, known := i.taught[object.GetUID()]
+	if known && old.generation == now.generation {
+		return
+	}
+	if known {
+		i.pending = append(i.pending, old)
+	}
+	i.pending = append(i.pending, now)
+	if failure != nil {
+		logr.FromContextOrDiscard(ctx).Info("Kinds cannot be taught as somebody wants", "object", object.GetName(), "reason", failure.Error())
+		i.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Teach", "%s", shorten(failure.Error()))
+	}
+}
+
 // wake has all objects of a kind looked at again: what they want, what the members get, and what became of it there.
 func (i *interpretation) wake(ctx context.Context, kind schema.GroupVersionKind) error {
-	if !i.templates.watches(kind) {
-		return nil
-	}
 	keys, err := i.templates.list(ctx, kind, "")
 	if err != nil {
 		return err

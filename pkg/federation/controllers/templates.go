@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,10 +62,11 @@ func (w *templateWatches) ensure(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-func (w *templateWatches) watches(gvk schema.GroupVersionKind) bool {
+// kinds that are watched.
+func (w *templateWatches) kinds() []schema.GroupVersionKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.watched[gvk]
+	return slices.Collect(maps.Keys(w.watched))
 }
 
 // toBinding wakes the binding of an object that changed.
