@@ -20,9 +20,9 @@ import (
 const rounds = 3
 
 var (
-	areas = []string{"up", "shoot", "federation", "garden", "fresh"}
+	areas = []string{"up", "shoot", "federation", "placement", "garden", "fresh"}
 	// usualAreas are measured when none is named.
-	usualAreas = []string{"up", "shoot", "federation", "garden"}
+	usualAreas = []string{"up", "shoot", "federation", "placement", "garden"}
 )
 
 func main() {
@@ -65,6 +65,9 @@ func run(ctx context.Context, chosen []string) (err error) {
 		}
 	}()
 	if err := measure("federation", func() ([]measurement, error) { return measureFederation(ctx) }); err != nil {
+		return err
+	}
+	if err := measure("placement", func() ([]measurement, error) { return nil, measurePlacement(ctx) }); err != nil {
 		return err
 	}
 	if err := measure("garden", func() ([]measurement, error) { return measureGarden(ctx) }); err != nil {

@@ -85,7 +85,11 @@ func record(fresh []measurement) error {
 	if err := os.WriteFile(resultsFile, append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(reportFile, []byte(render(results)), 0o644)
+	placements, err := renderPlacements()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(reportFile, []byte(render(results)+placements), 0o644)
 }
 
 func render(results map[string]measurement) string {
