@@ -56,7 +56,7 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	flags.BoolVar(&c.flags.ControlPlane, "control-plane", false, "the namespace of the shoot's control plane in its seed")
 	c.completeTargets(root)
 	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(), c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
-	root.AddCommand(c.membersCommand(), c.joinCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand())
+	root.AddCommand(c.membersCommand(), c.joinCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.deletionsCommand())
 	return root
 }
 

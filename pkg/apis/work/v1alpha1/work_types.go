@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -172,4 +173,9 @@ type ResourceIdentifier struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Name of the object.
 	Name string `json:"name"`
+}
+
+// DeletionHeld tells whether the deletion of the Work waits for a confirmation.
+func (w *Work) DeletionHeld() bool {
+	return w.DeletionTimestamp != nil && w.Annotations[ConfirmDeletionAnnotation] == "" && meta.IsStatusConditionTrue(w.Status.Conditions, ConditionDeletionHeld)
 }

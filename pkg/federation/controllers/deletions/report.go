@@ -118,17 +118,11 @@ func (g *Gate) heldIn(ctx context.Context, cluster string) (int, error) {
 	}
 	held := 0
 	for i := range works.Items {
-		if Held(&works.Items[i]) {
+		if works.Items[i].DeletionHeld() {
 			held++
 		}
 	}
 	return held, nil
-}
-
-// Held tells whether the deletion of a Work waits for a confirmation.
-func Held(work *workv1alpha1.Work) bool {
-	return work.DeletionTimestamp != nil && work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] == "" &&
-		meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.ConditionDeletionHeld)
 }
 
 // setHeld gives false if nothing changes.
