@@ -77,7 +77,8 @@ func patchPolicy(t *testing.T, namespace, name, patch string) {
 }
 
 func TestDependenciesFollow(t *testing.T) {
-	kill := startFederation(t)
+	whole := t
+	kill := startFederation(whole)
 	namespace := newNamespace(t)
 	apply(t, fleet, namespace, parse(t, shopWithSettings)...)
 	replicasIn(t, namespace, 2, -1)
@@ -95,7 +96,7 @@ func TestDependenciesFollow(t *testing.T) {
 	t.Run("to other clusters, also after a restart", func(t *testing.T) {
 		kill()
 		patchPolicy(t, namespace, "shop", `{"spec":{"placement":{"clusterAffinity":{"clusterNames":["member2"]}}}}`)
-		startFederation(t)
+		startFederation(whole)
 		replicasIn(t, namespace, -1, 2)
 		settingsIn(t, namespace, "", "blue")
 	})
