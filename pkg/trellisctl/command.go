@@ -57,6 +57,7 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	c.completeTargets(root)
 	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(), c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
 	root.AddCommand(c.membersCommand(), c.joinCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.deletionsCommand())
+	root.AddCommand(c.interpretCommand())
 	return root
 }
 
