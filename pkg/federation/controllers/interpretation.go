@@ -67,7 +67,7 @@ func newInterpretation(mgr manager.Manager, options Options) *interpretation {
 
 // addInterpretation teaches the interpreter before any other controller asks it, and from then on what changes.
 func addInterpretation(ctx context.Context, mgr manager.Manager, options Options, i *interpretation) error {
-	if err := i.teach(ctx, mgr.GetAPIReader()); err != nil {
+	if err := i.teach(ctx, mgr.GetAPIReader()); err != nil && ctx.Err() == nil {
 		return err
 	}
 	settings := typedOptions[reconcile.Request](options, i)
