@@ -75,6 +75,7 @@ func (d *dependencies) references(ctx context.Context, referrer bindings.Binding
 	}
 	found, err := d.source.Dependencies(ctx, template)
 	if err != nil {
+		d.events.Eventf(template, referrer, corev1.EventTypeWarning, "DependenciesNotUnderstood", "Propagate", "%v", err)
 		return nil, fmt.Errorf("dependencies of %s: %w", bindings.TemplateOf(referrer), err)
 	}
 	references, err := understand(found, template)
