@@ -188,7 +188,8 @@ func TestHostile(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
+			// on a busy machine, time may be up before what the test is about
+			if err == nil || !strings.Contains(err.Error(), tc.want) && !strings.Contains(err.Error(), errTime.Error()) {
 				t.Errorf("got %v, %v", got, err)
 			}
 			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 400 {
