@@ -285,10 +285,10 @@ func askRevise(ctx context.Context, asked *interpreter.Interpreter, i *interpret
 	if err != nil {
 		return nil, err
 	}
-	return objectOf(asked.Revise(ctx, object, i.replicas))
+	return fieldsOf(asked.Revise(ctx, object, i.replicas))
 }
 
-func objectOf(object *unstructured.Unstructured, err error) (any, error) {
+func fieldsOf(object *unstructured.Unstructured, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +304,7 @@ func askRetain(ctx context.Context, asked *interpreter.Interpreter, i *interpret
 	if err != nil {
 		return nil, err
 	}
-	return objectOf(asked.Retain(ctx, desired, observed))
+	return fieldsOf(asked.Retain(ctx, desired, observed))
 }
 
 func askStatus(ctx context.Context, asked *interpreter.Interpreter, i *interpretation) (any, error) {
