@@ -41,8 +41,7 @@ account for the fleet. The fleet gets a token of it, and renews that from half o
 has reached the cluster: its processes run elsewhere than this command, so the address must be good there too (--endpoint).
 
 A cluster can be a member once, whatever its name: it is known by the UID of its namespace kube-system. To renew credentials or
-change the description, join it again under its name. A cluster that the fleet cannot reach joins with an agent of its own:
-see "trellisctl register".`,
+change the description, join it again under its name. The fleet has to reach the cluster, if need be through a proxy (--proxy-url).`,
 		Example: `  trellisctl join edge1 --project demo --shoot fleet --kubeconfig edge1.yaml
   trellisctl join edge2 --fleet-kubeconfig fleet.yaml --kubeconfig ~/.kube/config --context edge2 --provider metal --region eu-north --zones a,b
   trellisctl unjoin edge1 --project demo --shoot fleet`,
@@ -89,10 +88,10 @@ func (c *cli) unjoinCommand() *cobra.Command {
 		Use:   "unjoin NAME",
 		Short: "Let a member leave a fleet",
 		Long: `unjoin takes a member out of a fleet: the fleet removes from it what it applied there (what a policy says to preserve
-stays), then its own access, and forgets the credentials. A member with an agent removes that too.
+stays), then its own access, and forgets the credentials.
 
-A member that does not answer is given up after half a minute: what was applied there stays, and so do the access and the agent,
-until its owner deletes the ClusterRole trellis-fleet-<id> in it.`,
+A member that does not answer is given up after half a minute: what was applied there stays, and so does the access, until its
+owner deletes the ClusterRole trellis-fleet-<id> in it.`,
 		Example: "  trellisctl unjoin edge1 --project demo --shoot fleet",
 		Args:    exactlyOneName,
 		RunE: func(command *cobra.Command, arguments []string) error {

@@ -35,7 +35,7 @@ const DefaultTokenLifetime = 30 * 24 * time.Hour
 
 // ValidateName checks the name of a new member: the namespace of its Works carries it.
 func ValidateName(name string) error {
-	if problems := validation.IsDNS1123Label(clusterv1alpha1.ExecutionNamespace(name)); name == "" || len(problems) > 0 {
+	if len(validation.IsDNS1123Label(name)) > 0 || len(validation.IsDNS1123Label(clusterv1alpha1.ExecutionNamespace(name))) > 0 {
 		return fmt.Errorf("name %q: use up to %d lower-case letters, digits and dashes, beginning and ending with a letter or digit",
 			name, validation.DNS1123LabelMaxLength-len(clusterv1alpha1.ExecutionNamespacePrefix))
 	}

@@ -164,7 +164,7 @@ func startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill 
 	go func() { done <- controllers.Run(running, config, options) }()
 	kill = func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("the controllers ended with: %v", err)
 		}
 		done <- nil
