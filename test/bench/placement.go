@@ -149,8 +149,8 @@ func renderPlacements() (string, error) {
 	fmt.Fprintf(text, `
 ## Placement decisions, beside Karmada v1.12.0's
 
-Both decide the same binding of 1,000 replicas over the same clusters in the same run, one goroutine each (GOMAXPROCS %d); the median of 3 to 11 batches
-after a warm-up. A decision as shipped: here with the translation of the binding, there `+"`Schedule`"+` with the snapshot it copies for each decision. The
+Both decide the same binding of 1,000 replicas over the same clusters in the same run, one goroutine each (GOMAXPROCS %d): CPU time with garbage collection,
+the median of 3 to 11 batches after a warm-up. A decision as shipped: here with the translation of the binding, there `+"`Schedule`"+` with the snapshot it copies for each decision. The
 algorithm alone: here `+"`core.Decide`"+`, there `+"`SelectClusters` and `AssignReplicas`"+`, without filters and scores. Before they are measured, decisions
 are compared; the last column names the class of difference, which [federation-differences.md](federation-differences.md) explains. Where the peer's process took
 more than its time or 8 GiB for a cell, it was given up: its search over regions grows exponentially. Measured %s at %s on %s.

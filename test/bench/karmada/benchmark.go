@@ -25,12 +25,14 @@ import (
 )
 
 const (
-	// patience is how long a cell of the peer may take, with everything around it.
-	patience = 15 * time.Second
+	// patience is how much CPU time a cell of the peer may take, with everything around it.
+	patience = 20 * time.Second
+	// waiting is how long it may take on a machine that has other things to do.
+	waiting = 5 * time.Minute
 	// batches are measured of each cell; the median counts.
 	batches = 11
 	// batch is about how long one of them takes, if a decision doesn't take longer.
-	batch = 2 * time.Millisecond
+	batch = 5 * time.Millisecond
 	// longest is how long a cell is measured at most, once it has been measured three times.
 	longest = 300 * time.Millisecond
 	// cellCommand measures one cell of the peer in a process of its own: nothing ends its search but the end of the process.
@@ -39,7 +41,7 @@ const (
 	mostMemory = 8 << 30
 )
 
-// figure is the cost of one decision.
+// figure is the cost of one decision: CPU time of the process, with its garbage collection, which other load of the machine doesn't count into.
 type figure struct {
 	Nanoseconds float64 `json:"ns"`
 	Allocations float64 `json:"allocs"`
@@ -91,7 +93,7 @@ func measureCell(c cell) (row, error) {
 	}
 	figures, err := peerProcess(c)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errImpatient):
 		r.GaveUp = fmt.Sprintf("> %.0f s", patience.Seconds())
 	case err != nil:
 		return r, err
@@ -128,6 +130,9 @@ func measureOurs(c testCase, r *row) error {
 	return nil
 }
 
+// errImpatient: the peer took more CPU time or memory than a cell may have.
+var errImpatient = errors.New("the peer took too long")
+
 // peerProcess measures the peer in another process, which is ended when it takes too long or too much.
 func peerProcess(c cell) (peerFigures, error) {
 	var figures peerFigures
@@ -135,19 +140,27 @@ func peerProcess(c cell) (peerFigures, error) {
 	if err != nil {
 		return figures, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waiting)
 	defer cancel()
 	command := exec.CommandContext(ctx, self, cellCommand, strconv.Itoa(c.Clusters), string(c.Division), c.Spread)
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems
 	err = command.Run()
 	switch {
-	case ctx.Err() != nil, bytes.Contains(problems.Bytes(), []byte("out of memory")):
-		return figures, context.DeadlineExceeded
+	case ctx.Err() != nil:
+		return figures, fmt.Errorf("not done after %s: the machine is too busy to measure anything", waiting)
+	case outOfTime(command.ProcessState), bytes.Contains(problems.Bytes(), []byte("out of memory")):
+		return figures, errImpatient
 	case err != nil:
 		return figures, fmt.Errorf("%w: %.500s", err, problems.String())
 	}
 	return figures, json.Unmarshal(out.Bytes(), &figures)
+}
+
+// outOfTime: the kernel ended the process at its limit of CPU time.
+func outOfTime(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && (status.Signal() == syscall.SIGXCPU || status.Signal() == syscall.SIGKILL)
 }
 
 // measurePeerCell is the other process: CLUSTERS DIVISION SPREAD.
@@ -161,6 +174,10 @@ func measurePeerCell(args []string, out io.Writer) error {
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: mostMemory, Max: mostMemory}); err != nil {
 		return fmt.Errorf("limiting memory: %w", err)
+	}
+	seconds := uint64(patience.Seconds())
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds}); err != nil {
+		return fmt.Errorf("limiting CPU time: %w", err)
 	}
 	c, err := cell{Clusters: size, Division: division(args[1]), Spread: args[2]}.prepared()
 	if err != nil {
@@ -212,27 +229,36 @@ func selectAndAssign(scores framework.ClusterScoreList, spec *workv1alpha2.Resou
 
 // measure gives the median over batches. What takes long is measured less often, three times at least.
 func measure(do func()) figure {
-	started := time.Now()
+	started := cpuTime()
 	do()
-	once := max(time.Since(started), time.Nanosecond)
+	once := max(cpuTime()-started, time.Microsecond)
 	n := max(1, int(batch/once))
 	for range min(n, 50) {
 		do()
 	}
 	var times, allocations []float64
-	for began := time.Now(); len(times) < batches && (len(times) < 3 || time.Since(began) < longest); {
+	for began := cpuTime(); len(times) < batches && (len(times) < 3 || cpuTime()-began < longest); {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		started := time.Now()
+		started := cpuTime()
 		for range n {
 			do()
 		}
-		took := time.Since(started)
+		took := cpuTime() - started
 		runtime.ReadMemStats(&after)
 		times = append(times, float64(took.Nanoseconds())/float64(n))
 		allocations = append(allocations, float64(after.Mallocs-before.Mallocs)/float64(n))
 	}
 	return figure{Nanoseconds: median(times), Allocations: median(allocations)}
+}
+
+// cpuTime is what the process has used so far.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func median(values []float64) float64 {
