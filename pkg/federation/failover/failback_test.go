@@ -1,0 +1,268 @@
+package failover_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/failover"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+)
+
+func TestReturnable(t *testing.T) {
+	away := func(reason string, at int) *workv1alpha2.ResourceBindingSpec {
+		return &workv1alpha2.ResourceBindingSpec{BeforeFailover: &workv1alpha2.BeforeFailover{
+			Failed: []workv1alpha2.FailedCluster{{Name: "m1", Reason: reason, Time: *stamp(at)}},
+		}}
+	}
+	again := away(workv1alpha2.EvictionReasonApplicationFailure, 0)
+	again.LastFailBack = &workv1alpha2.FailBack{Time: *stamp(900)}
+	for _, test := range []struct {
+		name   string
+		spec   *workv1alpha2.ResourceBindingSpec
+		steady map[string]time.Time
+		want   []string
+		next   time.Duration
+	}{
+		{"nothing left", &workv1alpha2.ResourceBindingSpec{}, map[string]time.Time{"m1": second(0)}, nil, 0},
+		{"not welcome", away("R", 0), nil, nil, 0},
+		{"the window is over", away("R", 0), map[string]time.Time{"m1": second(700)}, []string{"m1"}, 0},
+		{"the window is not over", away("R", 0), map[string]time.Time{"m1": second(701)}, nil, time.Second},
+		{"left a moment ago", away("R", 990), map[string]time.Time{"m1": second(0)}, nil, 290 * time.Second},
+		{"an application that failed once", away(workv1alpha2.EvictionReasonApplicationFailure, 0), map[string]time.Time{"m1": second(0)}, []string{"m1"}, 0},
+		{"an application that failed again", again, map[string]time.Time{"m1": second(0)}, nil, 3500 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, next := failover.Returnable(test.spec, test.steady, 300*time.Second, second(1000))
+			if !slices.Equal(got, test.want) || next != test.next {
+				t.Errorf("got %v and %s", got, next)
+			}
+		})
+	}
+}
+
+// snapshot of clusters with room for ten pods each.
+func snapshot(names ...string) core.Snapshot {
+	var clusters []core.Cluster
+	for _, name := range names {
+		clusters = append(clusters, core.Cluster{
+			Name: name, APIs: core.NewAPIs(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}),
+			Room: &core.Room{Free: core.Resources{Pods: 10}},
+		})
+	}
+	return core.NewSnapshot(clusters)
+}
+
+func shares(pairs ...any) []workv1alpha2.TargetCluster {
+	var result []workv1alpha2.TargetCluster
+	for i := 0; i < len(pairs); i += 2 {
+		result = append(result, workv1alpha2.TargetCluster{Name: pairs[i].(string), Replicas: int32(pairs[i+1].(int))})
+	}
+	return result
+}
+
+func TestReturn(t *testing.T) {
+	dynamic := &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
+		WeightPreference:      &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+	}}
+	for _, test := range []struct {
+		name             string
+		before, now      []workv1alpha2.TargetCluster
+		replicas         int32
+		released, failed []string
+		want             []workv1alpha2.TargetCluster
+		left             []string // clusters whose copy waits for the returned one
+	}{
+		{"as it was", shares("m1", 2, "m2", 2), shares("m2", 4), 4, []string{"m1"}, nil, shares("m1", 2, "m2", 2), []string{"m2"}},
+		{"a cluster that filled in is left", shares("m1", 2, "m2", 2), shares("m2", 2, "m3", 2), 4, []string{"m1"}, nil, shares("m1", 2, "m2", 2), []string{"m3"}},
+		{"one of two is still away", shares("m1", 2, "m2", 2), shares("m3", 4), 4, []string{"m1"}, []string{"m2"}, shares("m1", 2, "m3", 2), []string{"m3"}},
+		{"scaled up meanwhile", shares("m1", 2, "m2", 2), shares("m2", 8), 8, []string{"m1"}, nil, shares("m1", 4, "m2", 4), []string{"m2"}},
+		{"no room at the moment", shares("m1", 20), shares("m2", 10, "m3", 10), 20, []string{"m1"}, nil, nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spec := &workv1alpha2.ResourceBindingSpec{
+				Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}, Placement: dynamic, Clusters: test.now, Replicas: test.replicas,
+				BeforeFailover: &workv1alpha2.BeforeFailover{Clusters: test.before, PlacementHash: karmada.PlacementHash(dynamic)},
+			}
+			for _, name := range append(test.released, test.failed...) {
+				spec.BeforeFailover.Failed = append(spec.BeforeFailover.Failed, workv1alpha2.FailedCluster{Name: name})
+			}
+			plan, err := failover.Return(snapshot("m1", "m2", "m3"), spec, &workv1alpha2.ResourceBindingStatus{}, test.released, second(0))
+			if err != nil || (plan == nil) != (test.want == nil) {
+				t.Fatalf("plan %+v, %v", plan, err)
+			}
+			if plan == nil {
+				return
+			}
+			var left []string
+			for _, task := range plan.Spec.GracefulEvictionTasks {
+				left = append(left, task.FromCluster)
+			}
+			if !reflect.DeepEqual(plan.Spec.Clusters, test.want) || !slices.Equal(left, test.left) || !slices.Equal(plan.Arrivals, test.released) {
+				t.Errorf("clusters %v, left %v, arrivals %v", plan.Spec.Clusters, left, plan.Arrivals)
+			}
+			if (plan.Spec.BeforeFailover == nil) != (len(test.failed) == 0) {
+				t.Errorf("remembers %+v", plan.Spec.BeforeFailover)
+			}
+		})
+	}
+}
+
+func TestReturns(t *testing.T) {
+	limits := failover.Limits{PerHour: 3, PerClusterPerHour: 2}
+	var returns failover.Returns
+	returns.Note([]string{"m1"}, second(0))
+	returns.Note([]string{"m1"}, second(60))
+	for _, test := range []struct {
+		cluster string
+		at      int
+		want    time.Duration
+	}{{"m1", 100, 3500 * time.Second}, {"m2", 100, 0}, {"m1", 3600, 0}} {
+		if got := returns.Wait([]string{test.cluster}, limits, second(test.at)); got != test.want {
+			t.Errorf("%s at %d waits %s, want %s", test.cluster, test.at, got, test.want)
+		}
+	}
+	returns.Note([]string{"m2"}, second(120))
+	returns.Note([]string{"m2"}, second(130))
+	if got := returns.Wait([]string{"m3"}, limits, second(140)); got != 3520*time.Second {
+		t.Errorf("the fleet's limit: %s", got)
+	}
+	if got := returns.Wait([]string{"m3"}, failover.Limits{}, second(140)); got != 0 {
+		t.Errorf("no limit: %s", got)
+	}
+}
+
+func TestSteady(t *testing.T) {
+	cluster := &clusterv1alpha1.Cluster{}
+	ready := func(status metav1.ConditionStatus, at int) {
+		cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: status, LastTransitionTime: *stamp(at)}}
+	}
+	note := func(at int) {
+		cluster.Annotations = map[string]string{clusterv1alpha1.SteadySinceAnnotation: failover.SteadyNote(cluster, second(at))}
+	}
+	want := func(what string, at int) {
+		t.Helper()
+		if since, known := failover.SteadySince(cluster); known != (at >= 0) || known && !since.Equal(second(at)) {
+			t.Errorf("%s: since %s, %v", what, since, known)
+		}
+	}
+	want("never looked at", -1)
+	ready(metav1.ConditionTrue, 0)
+	note(10)
+	note(20)
+	want("nothing changed", 10)
+	ready(metav1.ConditionFalse, 30)
+	want("not ready", -1)
+	ready(metav1.ConditionTrue, 40)
+	want("a flap that nobody noted", 40)
+	cluster.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}}
+	want("a new taint", -1)
+	note(50)
+	want("noted", 50)
+	cluster.Spec.Taints[0].TimeAdded = stamp(55)
+	want("only its time changed", 50)
+}
+
+func TestAwayTaints(t *testing.T) {
+	other := corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule}
+	ours := corev1.Taint{Key: clusterv1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: stamp(100)}
+	away := &failover.Away{Taint: clusterv1alpha1.TaintUnreachable, Since: second(0)}
+	for _, test := range []struct {
+		name   string
+		taints []corev1.Taint
+		away   *failover.Away
+		limit  time.Duration
+		spare  bool
+		want   []corev1.Taint
+		next   time.Duration
+	}{
+		{"ready", []corev1.Taint{other, ours}, nil, time.Minute, false, []corev1.Taint{other}, 0},
+		{"away for a while", []corev1.Taint{other}, away, 2 * time.Minute, false, []corev1.Taint{other}, 20 * time.Second},
+		{"away for long", []corev1.Taint{other}, away, time.Minute, false, []corev1.Taint{other, ours}, 0},
+		{"turned off", []corev1.Taint{other}, away, 0, false, []corev1.Taint{other}, 0},
+		{"most are away", []corev1.Taint{other}, away, time.Minute, true, []corev1.Taint{other}, 0},
+		{"tainted already", []corev1.Taint{ours}, &failover.Away{Taint: clusterv1alpha1.TaintNotReady, Since: second(0)}, time.Minute, false, []corev1.Taint{ours}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, next := failover.AwayTaints(test.taints, test.away, test.limit, test.spare, second(100))
+			if !reflect.DeepEqual(got, test.want) || next != test.next {
+				t.Errorf("got %v and %s", got, next)
+			}
+		})
+	}
+}
+
+func TestPolicyTaints(t *testing.T) {
+	is := func(kind string, operator policyv1alpha1.MatchConditionOperator, values ...metav1.ConditionStatus) policyv1alpha1.MatchCondition {
+		return policyv1alpha1.MatchCondition{ConditionType: kind, Operator: operator, StatusValues: values}
+	}
+	conditions := []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse}, {Type: "Net", Status: metav1.ConditionTrue}}
+	wanted := policyv1alpha1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute, Value: "v"}
+	theirs := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
+	ours := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute, Value: "v", TimeAdded: stamp(0)}
+	for i, test := range []struct {
+		add, remove  []policyv1alpha1.MatchCondition
+		taints, want []corev1.Taint
+	}{
+		{nil, nil, []corev1.Taint{theirs}, []corev1.Taint{theirs}},
+		{[]policyv1alpha1.MatchCondition{is("Ready", "In", "False", "Unknown")}, nil, []corev1.Taint{theirs}, []corev1.Taint{theirs, ours}},
+		{[]policyv1alpha1.MatchCondition{is("Ready", "In", "False"), is("Net", "In", "False")}, nil, nil, nil},
+		{[]policyv1alpha1.MatchCondition{is("Ready", "NotIn", "True")}, nil, nil, []corev1.Taint{ours}},
+		{[]policyv1alpha1.MatchCondition{is("Other", "NotIn", "True")}, nil, nil, nil},
+		{nil, []policyv1alpha1.MatchCondition{is("Net", "In", "True")}, []corev1.Taint{ours, theirs}, []corev1.Taint{theirs}},
+		{nil, []policyv1alpha1.MatchCondition{is("Net", "In", "False")}, []corev1.Taint{ours}, []corev1.Taint{ours}},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			spec := &policyv1alpha1.ClusterTaintPolicySpec{AddOnConditions: test.add, RemoveOnConditions: test.remove, Taints: []policyv1alpha1.Taint{wanted}}
+			if got := failover.PolicyTaints(test.taints, spec, conditions, second(0)); len(got) != len(test.want) || len(got) > 0 && !reflect.DeepEqual(got, test.want) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestApplications(t *testing.T) {
+	spec := &workv1alpha2.ResourceBindingSpec{Clusters: targets("m1", "m2"), Failover: &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}}
+	status := &workv1alpha2.ResourceBindingStatus{AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
+		{ClusterName: "m1", Health: workv1alpha2.ResourceUnhealthy, Status: &runtime.RawExtension{Raw: []byte(`{"phase":"Failed","list":[{"id":7}]}`)}},
+		{ClusterName: "m2", Health: workv1alpha2.ResourceHealthy},
+		{ClusterName: "m3", Health: workv1alpha2.ResourceUnhealthy},
+	}}
+	status.UnhealthyCopies = failover.NoteUnhealthy(spec, status, second(0))
+	if again := failover.NoteUnhealthy(spec, status, second(100)); len(again) != 1 || again[0].ClusterName != "m1" || !again[0].Since.Equal(stamp(0)) {
+		t.Errorf("noted %v", again)
+	}
+	if clusters, next := failover.Unbearable(spec, status.UnhealthyCopies, second(299)); len(clusters) != 0 || next != time.Second {
+		t.Errorf("at 299: %v %s", clusters, next)
+	}
+	if clusters, _ := failover.Unbearable(spec, status.UnhealthyCopies, second(300)); !slices.Equal(clusters, []string{"m1"}) {
+		t.Errorf("at 300: %v", clusters)
+	}
+	rules := &policyv1alpha1.StatePreservation{Rules: []policyv1alpha1.StatePreservationRule{
+		{AliasLabelName: "phase", JSONPath: "{.phase}"}, {AliasLabelName: "id", JSONPath: "{ .list[0].id }"}, {AliasLabelName: "none", JSONPath: "{.missing}"},
+	}}
+	labels, err := failover.PreservedLabels(rules, status.AggregatedStatus, "m1")
+	if err != nil || !reflect.DeepEqual(labels, map[string]string{"phase": "Failed", "id": "7"}) {
+		t.Errorf("labels %v %v", labels, err)
+	}
+	rules.Rules[0].JSONPath = "{.a[}"
+	if _, err := failover.PreservedLabels(rules, status.AggregatedStatus, "m1"); err == nil {
+		t.Error("a broken path is accepted")
+	}
+	status.AggregatedStatus[0].Health = workv1alpha2.ResourceHealthy
+	if left := failover.NoteUnhealthy(spec, status, second(100)); len(left) != 0 {
+		t.Errorf("the clock of a healthy copy runs: %v", left)
+	}
+}
