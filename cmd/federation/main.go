@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	_ "time/tzdata" // CronFederatedHPAs name time zones.
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"

@@ -153,16 +153,3 @@ func preempts(challenger, holder *propagationPolicy) bool {
 	}
 	return scopeRank(challenger) > scopeRank(holder) || challenger.priority() > holder.priority()
 }
-
-// notOffered lists the fields of a policy that ask for something Trellis doesn't do yet, so that nobody relies on it
-// by mistake.
-func notOffered(spec *policyv1alpha1.PropagationSpec) []string {
-	var paths []string
-	report := func(set bool, path string) {
-		if set {
-			paths = append(paths, path)
-		}
-	}
-	report(spec.Placement.WorkloadAffinity != nil, "spec.placement.workloadAffinity")
-	return paths
-}

@@ -93,16 +93,6 @@ func TestClaimReplacesAnEarlierOne(t *testing.T) {
 	}
 }
 
-func TestNotOffered(t *testing.T) {
-	spec := &policyv1alpha1.PropagationSpec{Placement: policyv1alpha1.Placement{WorkloadAffinity: &policyv1alpha1.WorkloadAffinity{}}}
-	if got := notOffered(spec); len(got) != 1 || got[0] != "spec.placement.workloadAffinity" {
-		t.Errorf("got %v", got)
-	}
-	if got := notOffered(&policyv1alpha1.PropagationSpec{}); len(got) != 0 {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestBindingName(t *testing.T) {
 	if got := bindings.Name("system:Admin", "ClusterRole"); got != "system.admin-clusterrole" {
 		t.Error(got)

@@ -150,17 +150,13 @@ func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstruc
 	}
 	wanted := buildBinding(template, policy, wants, existing)
 	markActivation(wanted, policy, content)
-	return p.write(ctx, template, policy, wanted, existing)
+	return p.write(ctx, wanted, existing)
 }
 
-func (p *propagation) write(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, wanted, existing bindings.Binding) error {
+func (p *propagation) write(ctx context.Context, wanted, existing bindings.Binding) error {
 	if existing == nil {
 		if err := p.create(ctx, wanted); err != nil {
 			return fmt.Errorf("creating binding %s: %w", client.ObjectKeyFromObject(wanted), err)
-		}
-		if paths := notOffered(policy.spec); len(paths) > 0 {
-			p.events.Eventf(policy.Object, template, corev1.EventTypeWarning, "NotOffered", "Propagate",
-				"not offered yet and without effect: %s", strings.Join(paths, ", "))
 		}
 		return nil
 	}

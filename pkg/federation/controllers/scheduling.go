@@ -43,6 +43,8 @@ type scheduling struct {
 	quotas   quota.Ledger
 	// verdicts are decisions whose status is left to the works controller to write.
 	verdicts *verdicts
+	// neighbours are workloads that want to be together or apart.
+	neighbours neighbours
 }
 
 // Reconcile handles one binding.
@@ -192,13 +194,18 @@ type outcome struct {
 	reason   string
 	message  string
 	report   *workv1alpha2.PlacementDecision
+	// retry tells of a failure that may pass without an event for the binding.
+	retry bool
 }
 
 // decide for a binding. What it takes of the clusters' room stays promised until written is called.
 func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, error) {
 	key := client.ObjectKeyFromObject(b)
-	decision, err := decideBy(b, func(translated core.Binding) (core.Decision, error) {
-		return s.decideWithin(ctx, key, b.GetGeneration(), translated)
+	decision, err := s.decideAmong(ctx, b, func(near, apart []string) (outcome, error) {
+		return decideBy(b, func(translated core.Binding) (core.Decision, error) {
+			translated.Near, translated.Apart = near, apart
+			return s.decideWithin(ctx, key, b.GetGeneration(), translated)
+		})
 	})
 	if err != nil {
 		return outcome{}, err

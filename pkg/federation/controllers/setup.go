@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
+	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
@@ -36,11 +37,13 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/budget"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/cronscaling"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/quotas"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
 	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
@@ -91,7 +94,7 @@ func DefaultOptions() Options {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
 		configv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -160,7 +163,9 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		addPropagation(ctx, mgr, options, skipped, worksController, taught, s),
 		addInterpretation(ctx, mgr, options, taught),
 		addScheduling(mgr, options, s),
+		addGroups(ctx, mgr),
 		rebalancing.Add(mgr, settings(options)),
+		addCronScaling(mgr, options),
 		quotas.Add(mgr, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
@@ -309,6 +314,23 @@ func bindingRelevant[B client.Object]() predicate.TypedPredicate[B] {
 	return predicate.Or[B](
 		predicate.TypedGenerationChangedPredicate[B]{}, predicate.TypedAnnotationChangedPredicate[B]{}, predicate.TypedLabelChangedPredicate[B]{},
 	)
+}
+
+// addGroups indexes what decisions on groups of workloads need.
+func addGroups(ctx context.Context, mgr manager.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	return errors.Join(
+		indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, groupIndex, indexGroups),
+		indexer.IndexField(ctx, &workv1alpha2.ClusterResourceBinding{}, groupIndex, indexGroups),
+	)
+}
+
+func addCronScaling(mgr manager.Manager, options Options) error {
+	scales, err := scaling.New(mgr.GetConfig(), mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	return cronscaling.Add(mgr, scales, settings(options))
 }
 
 func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges, more source.Source) error {

@@ -43,7 +43,7 @@ func (v verdict) explain(b bindings.Binding) (changed bool) {
 
 // result asks for another try where nothing may announce that it helps.
 func (v verdict) result() reconcile.Result {
-	if v.reason == workv1alpha2.ReasonUnschedulable || v.reason == workv1alpha2.ReasonQuotaExceeded {
+	if v.retry || v.reason == workv1alpha2.ReasonUnschedulable || v.reason == workv1alpha2.ReasonQuotaExceeded {
 		return reconcile.Result{RequeueAfter: retryUnschedulable}
 	}
 	return reconcile.Result{}

@@ -25,6 +25,7 @@ func fleetRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"work.karmada.io"}, Resources: []string{"*"}, Verbs: all},
 		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status", "clusters/finalizers"}, Verbs: []string{"patch", "update"}},
 		{APIGroups: []string{"apps.karmada.io"}, Resources: []string{"workloadrebalancers"}, Verbs: []string{"delete"}},
+		{APIGroups: []string{"*"}, Resources: []string{"*/scale"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 	}

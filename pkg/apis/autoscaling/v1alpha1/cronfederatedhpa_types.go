@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronFederatedHPA scales an object, or sets the bounds of a FederatedHPA, by the clock.
+// CronFederatedHPA scales an object by the clock.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=cronfederatedhpas,scope=Namespaced,shortName=cronfhpa,categories={karmada-io}
@@ -42,11 +42,10 @@ type CronFederatedHPAList struct {
 
 // CronFederatedHPASpec says what is scaled, and when.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/')) || self.scaleTargetRef.kind == 'FederatedHPA'",message="of group autoscaling.karmada.io only kind FederatedHPA can be scaled",fieldPath=".scaleTargetRef.kind"
-// +kubebuilder:validation:XValidation:rule="!(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/')) || self.rules.all(r, has(r.targetMinReplicas) || has(r.targetMaxReplicas))",message="rules for a FederatedHPA need targetMinReplicas or targetMaxReplicas",fieldPath=".rules"
-// +kubebuilder:validation:XValidation:rule="(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/')) || self.rules.all(r, has(r.targetReplicas))",message="rules need targetReplicas",fieldPath=".rules"
+// +kubebuilder:validation:XValidation:rule="!(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/'))",message="FederatedHPAs are not offered yet; name an object that has the subresource scale",fieldPath=".scaleTargetRef"
+// +kubebuilder:validation:XValidation:rule="self.rules.all(r, has(r.targetReplicas))",message="rules need targetReplicas",fieldPath=".rules"
 type CronFederatedHPASpec struct {
-	// ScaleTargetRef names a FederatedHPA, or an object that has the subresource scale.
+	// ScaleTargetRef names an object that has the subresource scale.
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 	// Rules say when. Their names are unique.
 	// +kubebuilder:validation:MinItems=1
@@ -58,26 +57,27 @@ type CronFederatedHPASpec struct {
 
 // CronFederatedHPARule scales at certain times.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.targetMinReplicas) || !has(self.targetMaxReplicas) || self.targetMinReplicas <= self.targetMaxReplicas",message="must not be smaller than targetMinReplicas",fieldPath=".targetMaxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetMinReplicas) && !has(self.targetMaxReplicas)",message="targetMinReplicas and targetMaxReplicas are for FederatedHPAs, which are not offered yet; give targetReplicas"
 type CronFederatedHPARule struct {
 	// Name identifies the rule and its history.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
 	// Schedule has five fields, as in a CronJob: minute, hour, day of the month, month, day of the week. @hourly, @daily, @weekly,
-	// @monthly, @yearly and @every <duration> are known.
+	// @monthly, @yearly and @annually are known.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|\s*\S+(\s+\S+){4}\s*)$`
 	Schedule string `json:"schedule"`
-	// TargetReplicas is set on objects that are not FederatedHPAs.
+	// TargetReplicas is the number of replicas that is set.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
-	// TargetMinReplicas is set as minReplicas of FederatedHPAs.
+	// TargetMinReplicas is for FederatedHPAs, which are not offered yet, and refused.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMinReplicas *int32 `json:"targetMinReplicas,omitempty"`
-	// TargetMaxReplicas is set as maxReplicas of FederatedHPAs.
+	// TargetMaxReplicas is for FederatedHPAs, which are not offered yet, and refused.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
@@ -134,10 +134,10 @@ type SuccessfulExecution struct {
 	// AppliedReplicas is what was set.
 	// +optional
 	AppliedReplicas *int32 `json:"appliedReplicas,omitempty"`
-	// AppliedMaxReplicas is what was set.
+	// AppliedMaxReplicas is for FederatedHPAs.
 	// +optional
 	AppliedMaxReplicas *int32 `json:"appliedMaxReplicas,omitempty"`
-	// AppliedMinReplicas is what was set.
+	// AppliedMinReplicas is for FederatedHPAs.
 	// +optional
 	AppliedMinReplicas *int32 `json:"appliedMinReplicas,omitempty"`
 }

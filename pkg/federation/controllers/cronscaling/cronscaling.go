@@ -1,0 +1,158 @@
+// Package cronscaling carries out CronFederatedHPAs: at the times of a rule it sets the number of replicas of an object. When
+// the next time of each rule is lies in the status, so a restart neither forgets nor repeats one.
+package cronscaling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
+)
+
+// look bounds how long nothing is looked at, in case that the clock is changed.
+const look = 10 * time.Minute
+
+// scales sets numbers of replicas.
+type scales interface {
+	Set(ctx context.Context, namespace string, target autoscalingv2.CrossVersionObjectReference, replicas int32) error
+}
+
+// cronScaling handles CronFederatedHPAs.
+type cronScaling struct {
+	client client.Client
+	events events.EventRecorder
+	scales scales
+	now    func() time.Time
+}
+
+// Add registers the controller with a manager; settings gives those of a controller with that reconciler.
+func Add(mgr manager.Manager, scales *scaling.Scales, settings func(reconcile.Reconciler) controller.Options) error {
+	s := &cronScaling{client: mgr.GetClient(), events: mgr.GetEventRecorder("cronfederatedhpa"), scales: scales, now: time.Now}
+	c, err := controller.New("cronscaling", mgr, settings(s))
+	if err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(mgr.GetCache(), &autoscalingv1alpha1.CronFederatedHPA{},
+		&handler.TypedEnqueueRequestForObject[*autoscalingv1alpha1.CronFederatedHPA]{}, predicate.TypedGenerationChangedPredicate[*autoscalingv1alpha1.CronFederatedHPA]{}))
+}
+
+// Reconcile handles one CronFederatedHPA.
+func (s *cronScaling) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	c := &autoscalingv1alpha1.CronFederatedHPA{}
+	if err := s.client.Get(ctx, request.NamespacedName, c); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if c.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	before := c.DeepCopy()
+	now := s.now()
+	next := s.executeAll(ctx, c, now)
+	if !equality.Semantic.DeepEqual(before.Status, c.Status) {
+		if err := s.client.Status().Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return reconcile.Result{}, fmt.Errorf("writing the status of CronFederatedHPA %s: %w", request, err)
+		}
+	}
+	if next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: min(max(next.Sub(now), time.Millisecond), look)}, nil
+}
+
+// job is a rule with what it has to do.
+type job struct {
+	rule *autoscalingv1alpha1.CronFederatedHPARule
+	plan plan
+}
+
+// executeAll carries out what is due, in the order of the times, so that the latest counts. It gives the next time of any rule.
+func (s *cronScaling) executeAll(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, now time.Time) time.Time {
+	histories := make(map[string]autoscalingv1alpha1.ExecutionHistory, len(c.Spec.Rules))
+	var jobs []job
+	var first time.Time
+	for i := range c.Spec.Rules {
+		rule := &c.Spec.Rules[i]
+		h := history(c.Status.ExecutionHistories, rule.Name)
+		announced := h.NextExecutionTime
+		h.NextExecutionTime = nil
+		if rule.Suspend == nil || !*rule.Suspend {
+			if j, ok := s.plan(c, i, &h, announced, now); ok {
+				jobs = append(jobs, j)
+				if n := j.plan.next; !n.IsZero() && (first.IsZero() || n.Before(first)) {
+					first = n
+				}
+			}
+		}
+		histories[rule.Name] = h
+	}
+	slices.SortStableFunc(jobs, func(a, b job) int { return a.plan.due.Compare(b.plan.due) })
+	for _, j := range jobs {
+		if h := histories[j.rule.Name]; !j.plan.due.IsZero() {
+			s.execute(ctx, c, j, &h)
+			histories[j.rule.Name] = h
+		}
+	}
+	c.Status.ExecutionHistories = nil
+	for i := range c.Spec.Rules {
+		c.Status.ExecutionHistories = append(c.Status.ExecutionHistories, histories[c.Spec.Rules[i].Name])
+	}
+	return first
+}
+
+// plan is false for a rule that cannot be understood.
+func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h *autoscalingv1alpha1.ExecutionHistory, announced *metav1.Time, now time.Time) (job, bool) {
+	rule := &c.Spec.Rules[index]
+	times, err := scheduleOf(rule)
+	if err != nil {
+		s.events.Eventf(c, nil, corev1.EventTypeWarning, "InvalidRule", "Scale", "spec.rules[%d].%v", index, err)
+		return job{}, false
+	}
+	j := job{rule, planOf(times, announced, now)}
+	if !j.plan.next.IsZero() {
+		h.NextExecutionTime = new(metav1.NewTime(j.plan.next))
+	}
+	return j, true
+}
+
+// execute records what came of it.
+func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job, h *autoscalingv1alpha1.ExecutionHistory) {
+	due, at := new(metav1.NewTime(j.plan.due)), new(metav1.NewTime(s.now()))
+	var err error
+	if j.plan.missed {
+		err = fmt.Errorf("missed: nothing ran in the fleet at that time, nor within %s after", catchUp)
+	} else {
+		err = s.scale(ctx, c, j.rule)
+	}
+	if err != nil {
+		h.FailedExecutions = withFailure(h.FailedExecutions, autoscalingv1alpha1.FailedExecution{ScheduleTime: due, ExecutionTime: at, Message: err.Error()}, j.rule.FailedHistoryLimit)
+		s.events.Eventf(c, nil, corev1.EventTypeWarning, "ScaleFailed", "Scale", "rule %s: %.900s", j.rule.Name, err.Error())
+		return
+	}
+	success := autoscalingv1alpha1.SuccessfulExecution{ScheduleTime: due, ExecutionTime: at, AppliedReplicas: j.rule.TargetReplicas}
+	h.SuccessfulExecutions = withSuccess(h.SuccessfulExecutions, success, j.rule.SuccessfulHistoryLimit)
+}
+
+func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+	if rule.TargetReplicas == nil {
+		return errors.New("the rule has no targetReplicas")
+	}
+	return s.scales.Set(ctx, c.Namespace, c.Spec.ScaleTargetRef, *rule.TargetReplicas)
+}

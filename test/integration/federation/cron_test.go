@@ -1,0 +1,68 @@
+package federation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
+)
+
+// TestCronFederatedHPA: what was due a minute ago, while nothing ran, is made up for, and reaches the members.
+func TestCronFederatedHPA(t *testing.T) {
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, input(t, "000-karmada-nginx-3docs")[0])
+	apply(t, fleet, namespace, input(t, "003-karmada-cool-policy")[0])
+	due := time.Now().UTC().Add(-time.Minute).Truncate(time.Minute)
+	clock := parse(t, fmt.Sprintf(`{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: clock}, spec: {
+		scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: nginx}, rules: [{name: now, schedule: "%d %d * * *", targetReplicas: 5}]}}`, due.Minute(), due.Hour()))[0]
+	apply(t, fleet, namespace, clock)
+	c := &autoscalingv1alpha1.CronFederatedHPA{}
+	key := types.NamespacedName{Namespace: namespace, Name: "clock"}
+	if err := fleet.Get(ctx, key, c); err != nil {
+		t.Fatal(err)
+	}
+	before := c.DeepCopy()
+	c.Status.ExecutionHistories = []autoscalingv1alpha1.ExecutionHistory{{RuleName: "now", NextExecutionTime: new(metav1.NewTime(due))}}
+	if err := fleet.Status().Patch(ctx, c, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	startFederation(t)
+	eventually(t, "it was executed", func() error {
+		if err := fleet.Get(ctx, key, c); err != nil {
+			return err
+		}
+		h := c.Status.ExecutionHistories
+		if len(h) != 1 || len(h[0].SuccessfulExecutions) != 1 || *h[0].SuccessfulExecutions[0].AppliedReplicas != 5 || !h[0].NextExecutionTime.After(time.Now()) {
+			return fmt.Errorf("history %+v", h)
+		}
+		return nil
+	})
+	eventually(t, "the members have it", func() error {
+		object, err := deployment(member["member1"], namespace)
+		if err != nil || object.Object["spec"].(map[string]any)["replicas"] != int64(5) {
+			return fmt.Errorf("%v %w", object.Object["spec"], err)
+		}
+		return nil
+	})
+
+	for rule, want := range map[string]string{
+		`{name: a, schedule: "now", targetReplicas: 1}`:          "schedule",
+		`{name: a, schedule: "0 8 * * *"}`:                       "targetReplicas",
+		`{name: a, schedule: "0 8 * * *", targetMinReplicas: 1}`: "FederatedHPA",
+		`{name: "", schedule: "0 8 * * *", targetReplicas: 1}`:   "name",
+		`{name: a, schedule: "0 8 * * *", targetReplicas: -1}`:   "targetReplicas",
+	} {
+		bad := parse(t, fmt.Sprintf(`{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: bad, namespace: %s}, spec: {
+			scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: nginx}, rules: [%s]}}`, namespace, rule))[0]
+		if err := fleet.Create(ctx, bad); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
