@@ -197,8 +197,28 @@ func checkReplicas(clusters []Cluster, b Binding, d Decision) error {
 	if b.Workload && b.Placement.Strategy != Duplicated && total != int64(b.Replicas) {
 		return fmt.Errorf("%d replicas of %d", total, b.Replicas)
 	}
+	if err := checkLimits(clusters, b, d); err != nil {
+		return err
+	}
 	if b.Workload && b.Placement.Strategy.Dynamic() {
 		return checkRoom(clusters, b, d)
+	}
+	return nil
+}
+
+// checkLimits: no cluster gets more than its limit, unless it had that many already.
+func checkLimits(clusters []Cluster, b Binding, d Decision) error {
+	if !b.Workload || b.Placement.Strategy == Duplicated {
+		return nil
+	}
+	for _, target := range d.Targets {
+		at := slices.IndexFunc(clusters, func(c Cluster) bool { return c.Name == target.Cluster })
+		for _, limit := range b.Placement.Limits {
+			had := replicasOn(Decision{Targets: b.Previous}, target.Cluster)
+			if limit.Max != nil && limit.Matches(&clusters[at]) && target.Replicas > max(*limit.Max, had) {
+				return fmt.Errorf("%s gets %d replicas, at most %d are allowed", target.Cluster, target.Replicas, *limit.Max)
+			}
+		}
 	}
 	return nil
 }
@@ -207,6 +227,9 @@ func checkReplicas(clusters []Cluster, b Binding, d Decision) error {
 func checkRoom(clusters []Cluster, b Binding, d Decision) error {
 	for _, target := range d.Targets {
 		at := slices.IndexFunc(clusters, func(c Cluster) bool { return c.Name == target.Cluster })
+		if b.Placement.Strategy == Even && clusters[at].Room == nil {
+			continue // a cluster of which nothing is known has room for any number
+		}
 		room := Estimate(clusters[at].Room, b.Request, b.Nodes, Resources{})
 		if had := replicasOn(Decision{Targets: b.Previous}, target.Cluster); int64(target.Replicas) > room+int64(had) {
 			return fmt.Errorf("%s gets %d replicas, has %d and room for %d", target.Cluster, target.Replicas, had, room)

@@ -104,7 +104,7 @@ func randomBinding(c chooser, clusters int) Binding {
 		b.Request = Resources{CPU: int64(c.Intn(3) * 500)}
 	}
 	b.Placement = Placement{
-		Strategy: oneOf(c, Duplicated, StaticWeight, DynamicWeight, Aggregated),
+		Strategy: oneOf(c, Duplicated, StaticWeight, DynamicWeight, Aggregated, Even),
 		Terms:    randomTerms(c, clusters),
 		Spread:   randomSpread(c),
 	}
@@ -115,6 +115,11 @@ func randomBinding(c chooser, clusters int) Binding {
 		for i := range c.Intn(4) {
 			b.Placement.Weights = append(b.Placement.Weights, Weight{Affinity: randomAffinity(c, clusters, fmt.Sprint("weight", i)), Weight: int64(c.Intn(5) + 1)})
 		}
+	}
+	for i := range c.Intn(6) - 3 {
+		least := int32(c.Intn(3))
+		most := least + int32(1+c.Intn(8))
+		b.Placement.Limits = append(b.Placement.Limits, Limit{Affinity: randomAffinity(c, clusters, fmt.Sprint("limit", i)), Min: least, Max: &most})
 	}
 	for i := range clusters + 1 {
 		if oneIn(c, 4) {
