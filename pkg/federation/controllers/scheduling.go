@@ -121,9 +121,19 @@ func schedulingSuspended(b bindings.Binding) bool {
 // alone. Replicas that were divided by room stay where they are until the policy or their number changes, somebody
 // asks for it, or a cluster goes away.
 func needsDecision(b bindings.Binding, clusters core.Snapshot) bool {
-	spec, status := b.BindingSpec(), b.BindingStatus()
-	translated, err := karmada.Binding(spec, status)
-	return err != nil || !settled(b, translated) || losesCluster(spec, clusters)
+	translated, err := translate(b)
+	return err != nil || !settled(b, translated) || losesCluster(b.BindingSpec(), clusters)
+}
+
+// translate a binding for a decision. The affinity term in use is the one that was written with the clusters: the status may be
+// older.
+func translate(b bindings.Binding) (core.Binding, error) {
+	translated, err := karmada.Binding(b.BindingSpec(), b.BindingStatus())
+	term, found := b.GetAnnotations()[workv1alpha2.AppliedAffinityAnnotation]
+	if back := b.BindingSpec().LastFailBack; found && !translated.Fresh && (back == nil || back.AffinityName == "") {
+		translated.PreviousTerm = term
+	}
+	return translated, err
 }
 
 // settled bindings have their replicas divided by room, all of them, and for the placement that they have.
@@ -145,7 +155,7 @@ func interestOf(b bindings.Binding) wake.Interest {
 	for _, target := range bindings.Targets(spec) {
 		interest.Clusters = append(interest.Clusters, target.Name)
 	}
-	translated, err := karmada.Binding(spec, b.BindingStatus())
+	translated, err := translate(b)
 	if err != nil || !bindings.IsPlaced(spec) {
 		return interest
 	}
@@ -220,7 +230,7 @@ func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, e
 // decideBy translates a binding, and the decision about it back.
 func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, error)) (outcome, error) {
 	spec := b.BindingSpec()
-	translated, err := karmada.Binding(spec, b.BindingStatus())
+	translated, err := translate(b)
 	if err != nil {
 		return outcome{clusters: spec.Clusters, term: b.BindingStatus().SchedulerObservedAffinityName, reason: workv1alpha2.ReasonSchedulerError, message: err.Error()}, nil
 	}
@@ -292,6 +302,10 @@ func enter(b bindings.Binding, decision outcome) (changed bool, err error) {
 			return false, fmt.Errorf("encoding placement: %w", err)
 		}
 		bindings.SetAnnotation(b, policyv1alpha1.AppliedPlacementAnnotation, string(placement))
+		changed = true
+	}
+	if decision.term != b.GetAnnotations()[workv1alpha2.AppliedAffinityAnnotation] {
+		bindings.SetAnnotation(b, workv1alpha2.AppliedAffinityAnnotation, decision.term)
 		changed = true
 	}
 	if !equality.Semantic.DeepEqual(b.BindingSpec().Clusters, decision.clusters) {

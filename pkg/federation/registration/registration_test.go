@@ -2,7 +2,6 @@ package registration
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,7 +163,7 @@ func TestAccessIsRevokedByOneObject(t *testing.T) {
 func TestUnjoinKeepsShoots(t *testing.T) {
 	shoot := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{ShootLabel: "s"}}}
 	fleet := clients(t, shoot)
-	tell := func(format string, arguments ...any) { t.Log(fmt.Sprintf(format, arguments...)) }
+	tell := func(format string, arguments ...any) { t.Logf(format, arguments...) }
 	if err := Unjoin(context.Background(), fleet, "s", 0, tell); err == nil || !strings.Contains(err.Error(), "federation.trellis.garden/join=false") {
 		t.Errorf("got %v", err)
 	}

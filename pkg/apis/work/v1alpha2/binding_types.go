@@ -12,6 +12,9 @@ import (
 )
 
 const (
+	// AppliedAffinityAnnotation is the name of the affinity term that spec.clusters were chosen with. It is written together with them, so
+	// that it is known even when the status is not written yet. An extension: Karmada has no such annotation.
+	AppliedAffinityAnnotation = "federation.trellis.garden/applied-affinity"
 	// Finalizer keeps a ResourceBinding until its Works are gone.
 	Finalizer = "karmada.io/binding-controller"
 	// ClusterFinalizer keeps a ClusterResourceBinding until its Works are gone.
