@@ -118,7 +118,10 @@ func quietFor(t *testing.T, namespace string, period time.Duration) {
 			t.Fatal(err)
 		}
 		for i := range works.Items {
-			note(&works.Items[i], nil)
+			// Those of other tests' objects may still move.
+			if works.Items[i].Annotations[workv1alpha2.NamespaceAnnotation] == namespace {
+				note(&works.Items[i], nil)
+			}
 		}
 		return strings.Join(all, " ")
 	}
