@@ -15,7 +15,7 @@ module=$(go list -m)
 packages=""
 for dir in core/v1beta1 core/v1 security/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 authentication/v1alpha1 \
     extensions/v1alpha1 resources/v1alpha1 policy/v1alpha1 work/v1alpha1 work/v1alpha2 cluster/v1alpha1 config/v1alpha1 \
-    apps/v1alpha1 autoscaling/v1alpha1; do
+    apps/v1alpha1 autoscaling/v1alpha1 fleet/v1alpha1; do
     packages="$packages $module/pkg/apis/$dir"
 done
 
@@ -80,4 +80,4 @@ fleet=charts/crds/fleet
 rm -rf "$fleet"
 tool controller-gen crd paths=./pkg/apis/policy/v1alpha1 paths=./pkg/apis/work/v1alpha1 paths=./pkg/apis/work/v1alpha2 \
     paths=./pkg/apis/cluster/v1alpha1 paths=./pkg/apis/config/v1alpha1 paths=./pkg/apis/apps/v1alpha1 \
-    paths=./pkg/apis/autoscaling/v1alpha1 output:crd:dir="$fleet"
+    paths=./pkg/apis/autoscaling/v1alpha1 paths=./pkg/apis/fleet/v1alpha1 output:crd:dir="$fleet"

@@ -50,6 +50,10 @@ const (
 	// ConditionCredentialsRenewed is False while the fleet fails to renew its credentials for a cluster that joined (extension).
 	ConditionCredentialsRenewed = "CredentialsRenewed"
 
+	// ConditionAgentReported is what the agent of a member with syncMode Pull says about the member's API (extension): True when it is ready,
+	// False when it is not or the agent does not serve the member, Unknown when it does not answer the agent.
+	ConditionAgentReported = "AgentReported"
+
 	// ReasonObserved: every node is watched.
 	ReasonObserved = "NodesObserved"
 	// ReasonSummed: the cluster has more nodes or pods than are kept in memory, so only their sums are known.

@@ -142,6 +142,10 @@ type PropagationSpec struct {
 	// SchedulePriority orders the scheduler's queue.
 	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
+	// Rollout brings changes of the objects to their clusters wave by wave. Absent: to all clusters at once. An extension: Karmada has no
+	// such field.
+	// +optional
+	Rollout *RolloutStrategy `json:"rollout,omitempty"`
 }
 
 // PreemptionBehavior is Always or Never.
@@ -214,6 +218,11 @@ type Placement struct {
 	// WorkloadAffinity keeps groups of workloads together or apart.
 	// +optional
 	WorkloadAffinity *WorkloadAffinity `json:"workloadAffinity,omitempty"`
+	// Growth names the FleetGrowth by which the fleet may get more machines when replicas that are divided by room, or an object that no
+	// cluster fits, have no place. Absent: it does not grow for these objects. An extension: Karmada has no such field.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Growth string `json:"growth,omitempty"`
 }
 
 // SpreadFieldValue names a property of clusters.
@@ -475,6 +484,7 @@ type ApplicationFailoverBehavior struct {
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 	// GracePeriodSeconds bounds how long the old copy stays. Absent: until its replacement is healthy.
+	// +kubebuilder:validation:Minimum=1
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 	// StatePreservation carries parts of the old status over.
@@ -524,7 +534,7 @@ type ClusterFailoverBehavior struct {
 
 // Suspension stops propagation.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.dispatching) && has(self.dispatchingOnClusters))",message="give either dispatching or dispatchingOnClusters, not both",fieldPath=".dispatchingOnClusters"
+// +kubebuilder:validation:XValidation:rule="!(has(self.dispatching) && self.dispatching && has(self.dispatchingOnClusters) && has(self.dispatchingOnClusters.clusterNames) && size(self.dispatchingOnClusters.clusterNames) > 0)",message="give either dispatching or dispatchingOnClusters, not both",fieldPath=".dispatchingOnClusters"
 type Suspension struct {
 	// Dispatching true stops it for all clusters.
 	// +optional

@@ -37,7 +37,8 @@ const (
 	ContentHashAnnotation = "federation.trellis.garden/content-hash"
 
 	// ConfirmDeletionAnnotation, on a Work that is being deleted, lets it go although many others go too: ConfirmDeletionYes removes
-	// its objects from the member, ConfirmDeletionKeep leaves them there, ConfirmDeletionEvicted says that they are replaced elsewhere.
+	// its objects from the member, ConfirmDeletionKeep leaves them there, ConfirmDeletionEvicted says that they are replaced elsewhere. On
+	// Works of members with an agent the fleet writes ConfirmDeletionWithinBudget itself; the agent removes nothing without the annotation.
 	ConfirmDeletionAnnotation = "federation.trellis.garden/confirm-deletion"
 	// ConfirmDeletionYes removes the objects from the member.
 	ConfirmDeletionYes = "yes"
@@ -45,6 +46,8 @@ const (
 	ConfirmDeletionKeep = "keep"
 	// ConfirmDeletionEvicted marks Works that go away because of an eviction.
 	ConfirmDeletionEvicted = "evicted"
+	// ConfirmDeletionWithinBudget marks Works that an agent may remove without anybody having to confirm it.
+	ConfirmDeletionWithinBudget = "within-budget"
 	// PreservedLabelsAnnotation holds, as JSON, the labels that a Work's object got from the copy that it replaced.
 	PreservedLabelsAnnotation = "federation.trellis.garden/preserved-labels"
 
@@ -52,6 +55,8 @@ const (
 	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionApplied says whether the member has the objects as the Work wants them.
 	ConditionApplied = "Applied"
+	// ReasonNotInterpreted is the reason of Applied=True when the member has the objects, but it is not understood what became of them.
+	ReasonNotInterpreted = "NotInterpreted"
 	// ConditionDispatching is False while the Work is suspended.
 	ConditionDispatching = "Dispatching"
 )

@@ -31,6 +31,11 @@ const (
 	// ClusterNameAnnotation, on a Work, holds the name of its ClusterResourceBinding.
 	ClusterNameAnnotation = "clusterresourcebinding.karmada.io/name"
 
+	// DeletionProtectionLabel, with the value DeletionProtectionAlways on any object of the fleet, has its deletion refused.
+	DeletionProtectionLabel = "resourcetemplate.karmada.io/deletion-protected"
+	// DeletionProtectionAlways is the value of DeletionProtectionLabel that protects.
+	DeletionProtectionAlways = "Always"
+
 	// ConditionScheduled says whether clusters were found.
 	ConditionScheduled = "Scheduled"
 	// ConditionFullyApplied says whether all clusters have the object.
@@ -205,6 +210,12 @@ type ResourceBindingSpec struct {
 	// WorkloadAffinityGroups are the groups that the object belongs to.
 	// +optional
 	WorkloadAffinityGroups *WorkloadAffinityGroups `json:"workloadAffinityGroups,omitempty"`
+	// Rollout is that of the policy. An extension: Karmada has no such field.
+	// +optional
+	Rollout *policyv1alpha1.RolloutStrategy `json:"rollout,omitempty"`
+	// RolloutControl is what people ask of the rollout. An extension: Karmada has no such field.
+	// +optional
+	RolloutControl *RolloutControl `json:"rolloutControl,omitempty"`
 }
 
 // ObjectReference tells an object.
@@ -450,6 +461,9 @@ type ResourceBindingStatus struct {
 	// Decision says of every cluster why it was chosen or not when the last decision was made. An extension: Karmada has no such field.
 	// +optional
 	Decision *PlacementDecision `json:"decision,omitempty"`
+	// Rollout is how far the rollout of the object's last change is; only for objects with one. An extension: Karmada has no such field.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 }
 
 // PlacementDecision explains a decision, cluster by cluster: each is a candidate, or rejected by the first check that it failed, or
