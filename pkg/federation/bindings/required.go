@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
@@ -58,4 +59,17 @@ func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluste
 		}
 	}
 	return targets
+}
+
+// AllPlaced tells whether the replicas of an object are divided, and all of them have a place.
+func AllPlaced(spec *workv1alpha2.ResourceBindingSpec) bool {
+	if spec.Placement == nil || spec.Placement.ReplicaScheduling == nil || spec.Replicas == 0 ||
+		spec.Placement.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated {
+		return false
+	}
+	var sum int32
+	for _, c := range spec.Clusters {
+		sum += c.Replicas
+	}
+	return sum >= spec.Replicas
 }

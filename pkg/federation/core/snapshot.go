@@ -112,6 +112,9 @@ func (s Snapshot) Estimate(name string, b Binding) int64 {
 	return Estimate(s.clusters[i].Room, b.Request, b.Nodes, s.promises[name])
 }
 
+// Clusters are those of the snapshot, in the order of their names. What they refer to must not be changed.
+func (s Snapshot) Clusters() []Cluster { return slices.Clone(s.clusters) }
+
 // Len is the number of clusters.
 func (s Snapshot) Len() int { return len(s.clusters) }
 

@@ -43,7 +43,8 @@ type Outcome struct {
 // Tend goes through the graceful eviction tasks of a binding and changes its spec.
 //
 // A copy is removed when what replaces it is healthy. Time alone removes it only if somebody said so: with gracePeriodSeconds. A task
-// whose suppressDeletion is true stays until the user decides; false ends it. A decision without any cluster replaces nothing: then
+// whose suppressDeletion is true stays until the user decides; false ends it. One that purges directly ends when the old copy is gone, and
+// the new ones have the state that was taken from it. A decision without any cluster replaces nothing: then
 // the object stays where it is once that cluster is welcome again.
 func Tend(spec *workv1alpha2.ResourceBindingSpec, seen Observation, now time.Time) Outcome {
 	var outcome Outcome
@@ -59,7 +60,7 @@ func Tend(spec *workv1alpha2.ResourceBindingSpec, seen Observation, now time.Tim
 		case nothingElse && restorable(task, seen):
 			outcome.Restored = append(outcome.Restored, task.FromCluster)
 			restore(spec, task)
-		case ended(task, replaced, seen, now):
+		case ended(spec, task, replaced, seen, now):
 			outcome.Dropped = append(outcome.Dropped, task)
 		default:
 			kept = append(kept, task)
@@ -123,17 +124,23 @@ func forget(spec *workv1alpha2.ResourceBindingSpec, cluster string) {
 	spec.BeforeFailover = &before
 }
 
-func ended(task workv1alpha2.GracefulEvictionTask, replaced bool, seen Observation, now time.Time) bool {
+func ended(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.GracefulEvictionTask, replaced bool, seen Observation, now time.Time) bool {
 	if task.SuppressDeletion != nil {
 		return !*task.SuppressDeletion
 	}
 	switch PurgeMode(task.PurgeMode) {
 	case policyv1alpha1.PurgeModeDirectly:
-		return !seen.Present[task.FromCluster]
+		return !seen.Present[task.FromCluster] && (len(task.PreservedLabelState) == 0 || handedOver(spec, seen))
 	case policyv1alpha1.PurgeModeNever:
 		return false
 	}
 	return replaced || task.GracePeriodSeconds != nil && now.Sub(task.CreationTimestamp.Time) >= gracePeriod(task)
+}
+
+// handedOver tells whether the clusters of the decision have got their copies, and with them the state that was taken from the old one:
+// the task is where that is kept until then.
+func handedOver(spec *workv1alpha2.ResourceBindingSpec, seen Observation) bool {
+	return len(spec.Clusters) > 0 && !slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return !seen.Present[c.Name] })
 }
 
 func gracePeriod(task workv1alpha2.GracefulEvictionTask) time.Duration {

@@ -155,6 +155,9 @@ func TestTend(t *testing.T) {
 		}
 		return result
 	}
+	withState := func(t *workv1alpha2.GracefulEvictionTask) {
+		t.PurgeMode, t.PreservedLabelState = policyv1alpha1.PurgeModeDirectly, map[string]string{"resume.example.com/replicas": "2"}
+	}
 	good := failover.Observation{
 		Decided: true, Scheduled: true, Current: true, Timeout: time.Minute,
 		Present: map[string]bool{"m1": true, "m2": true}, Copies: copies(workv1alpha2.ResourceHealthy, "m2", "m3"),
@@ -195,6 +198,11 @@ func TestTend(t *testing.T) {
 		{"purged directly, still there", targets("m2"), task(func(t *workv1alpha2.GracefulEvictionTask) { t.PurgeMode = policyv1alpha1.PurgeModeImmediately }), good, want{kept: 1}},
 		{"purged directly, gone", targets("m2"), task(func(t *workv1alpha2.GracefulEvictionTask) { t.PurgeMode = policyv1alpha1.PurgeModeDirectly }), with(func(o *failover.Observation) {
 			o.Present = nil
+		}), want{dropped: 1}},
+		{"purged directly, its state has nowhere to go yet", targets("m2"), task(withState), with(func(o *failover.Observation) { o.Present = nil }), want{kept: 1}},
+		{"purged directly, no cluster was chosen for its state", nil, task(withState), with(func(o *failover.Observation) { o.Present = nil }), want{kept: 1}},
+		{"purged directly, its state was handed over", targets("m2"), task(withState), with(func(o *failover.Observation) {
+			o.Present = map[string]bool{"m2": true}
 		}), want{dropped: 1}},
 		{"back before anything replaced it", nil, task(nil), with(func(o *failover.Observation) { o.Welcome = map[string]bool{"m1": true} }), want{restored: 1}},
 		{"back, but something replaces it", targets("m4"), task(nil), with(func(o *failover.Observation) { o.Welcome = map[string]bool{"m1": true} }), want{kept: 1, next: 50 * time.Second}},

@@ -106,12 +106,22 @@ func (q *queue[T]) Get() (item T, shutdown bool) {
 	defer q.mu.Unlock()
 	for {
 		if l := q.next(); l != nil {
-			return q.take(l), false
+			item := q.take(l)
+			q.wakeOne()
+			return item, false
 		}
 		if q.closing && q.waiting == 0 {
 			return item, true
 		}
 		q.cond.Wait()
+	}
+}
+
+// wakeOne lets another worker look, if there may be something for it. One at a time is enough: who finds something wakes the next, so
+// that hundreds of workers don't wake for a single item.
+func (q *queue[T]) wakeOne() {
+	if len(q.turns) > 0 {
+		q.cond.Signal()
 	}
 }
 
@@ -164,7 +174,11 @@ func (q *queue[T]) Done(item T) {
 	if l.working == 0 && !l.queued && !l.slow {
 		delete(q.lanes, l.name)
 	}
-	q.cond.Broadcast()
+	if q.closing {
+		q.cond.Broadcast()
+		return
+	}
+	q.wakeOne()
 }
 
 // ShutDown lets waiting items be worked on and takes no more.

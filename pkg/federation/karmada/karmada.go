@@ -31,7 +31,7 @@ func (t *Translator) Cluster(c *clusterv1alpha1.Cluster) core.Cluster {
 	result.Taints = c.Spec.Taints
 	result.Deleting = c.DeletionTimestamp != nil
 	result.APIs = t.sharedAPIs(c.Status.APIEnablements)
-	result.Room = room(c.Status.ResourceSummary)
+	result.Room = Room(c.Status.ResourceSummary)
 	return result
 }
 
@@ -84,7 +84,8 @@ func apis(enablements []clusterv1alpha1.APIEnablement) *core.APIs {
 	return core.NewAPIs(kinds...)
 }
 
-func room(summary *clusterv1alpha1.ResourceSummary) *core.Room {
+// Room gives what is known to be free; nil of nothing.
+func Room(summary *clusterv1alpha1.ResourceSummary) *core.Room {
 	if summary == nil {
 		return nil
 	}
@@ -143,7 +144,7 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 	}
 	if spec.ReplicaRequirements != nil {
 		b.Request = Resources(spec.ReplicaRequirements.ResourceRequest)
-		b.Nodes = nodeClaim(spec.ReplicaRequirements.NodeClaim)
+		b.Nodes = NodeClaim(spec.ReplicaRequirements.NodeClaim)
 	}
 	for _, c := range spec.Clusters {
 		b.Previous = append(b.Previous, core.Target{Cluster: c.Name, Replicas: c.Replicas})
@@ -155,7 +156,8 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 	return b, nil
 }
 
-func nodeClaim(claim *workv1alpha2.NodeClaim) *core.NodeClaim {
+// NodeClaim gives the restrictions of nodes; nil of nothing.
+func NodeClaim(claim *workv1alpha2.NodeClaim) *core.NodeClaim {
 	if claim == nil {
 		return nil
 	}

@@ -60,6 +60,20 @@ func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, se
 	return member, nil
 }
 
+// Use connects to a cluster by a configuration of the caller's own, unless there is a connection already.
+func (p *Pool) Use(ctx context.Context, cluster string, config *rest.Config) (*Member, error) {
+	if member, found := p.Get(cluster); found {
+		return member, nil
+	}
+	member, err := connect(ctx, cluster, withLimits(rest.CopyConfig(config)), nil, "", p.changed)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to member %s: %w", cluster, err)
+	}
+	p.replace(cluster, member)
+	p.changed(cluster, nil)
+	return member, nil
+}
+
 // Remove closes the connection to a cluster.
 func (p *Pool) Remove(cluster string) { p.replace(cluster, nil) }
 

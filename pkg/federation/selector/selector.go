@@ -2,6 +2,10 @@
 package selector
 
 import (
+	"runtime"
+	"sync"
+	"weak"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -45,8 +49,27 @@ func match(s policyv1alpha1.ResourceSelector, policyNamespace string, object *un
 	if s.LabelSelector == nil {
 		return ByKind
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
-	return rankIf(err == nil && selector.Matches(labels.Set(object.GetLabels())), ByLabels)
+	selector := compiled(s.LabelSelector)
+	return rankIf(selector != nil && selector.Matches(labels.Set(object.GetLabels())), ByLabels)
+}
+
+// compilations are kept as long as the selectors that they are of: a large one takes long to compile, and is asked about every object
+// of its kind.
+var compilations sync.Map
+
+// compiled gives nil for an invalid selector. One that was asked about must not be changed; those of a cache never are.
+func compiled(s *metav1.LabelSelector) labels.Selector {
+	key := weak.Make(s)
+	if known, found := compilations.Load(key); found {
+		return *known.(*labels.Selector)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		selector = nil
+	}
+	compilations.Store(key, &selector)
+	runtime.AddCleanup(s, func(key weak.Pointer[metav1.LabelSelector]) { compilations.Delete(key) }, key)
+	return selector
 }
 
 func rankIf(matches bool, rank Rank) Rank {

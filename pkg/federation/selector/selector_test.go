@@ -1,6 +1,7 @@
 package selector
 
 import (
+	"runtime"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,4 +47,33 @@ func TestBest(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
 		}
 	}
+}
+
+func TestSelectorsAreCompiledOnceAndForgottenWithTheirPolicy(t *testing.T) {
+	count := func() (n int) {
+		compilations.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	before := count()
+	func() {
+		selectors := []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"labels": map[string]any{"app": "web"}}}}
+		for range 3 {
+			if Best(selectors, "", object) != ByLabels {
+				t.Error("the selector doesn't match")
+			}
+		}
+		if got := count() - before; got != 1 {
+			t.Errorf("%d selectors were compiled, want 1", got)
+		}
+		runtime.KeepAlive(selectors)
+	}()
+	for range 100 {
+		runtime.GC()
+		if count() <= before {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Error("the compiled selector outlives its policy")
 }

@@ -2,8 +2,10 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,12 +52,14 @@ type compiledCustomization struct {
 
 // Compile gives the scripts of all customizations, and errors by the name of the customization. A script with an error is
 // one that answers with this error: its operation must not be answered by something else instead.
-// Of several scripts for the same operation on the same kind, that of the first customization by name is taken.
+// Of several scripts for the same operation on the same kind, that of the first customization by name is taken; the others have an error
+// that says so.
 func (c *Compiler) Compile(ctx context.Context, customizations []configv1alpha1.ResourceInterpreterCustomization) (*Customizations, map[string]error) {
 	sorted := slices.Clone(customizations)
 	slices.SortFunc(sorted, func(a, b configv1alpha1.ResourceInterpreterCustomization) int { return strings.Compare(a.Name, b.Name) })
 	result := &Customizations{rules: map[question]rules{}}
 	failures := map[string]error{}
+	owners := map[question]string{}
 	compiled := map[types.UID]compiledCustomization{}
 	for i := range sorted {
 		customization := &sorted[i]
@@ -68,10 +72,15 @@ func (c *Compiler) Compile(ctx context.Context, customizations []configv1alpha1.
 			failures[customization.Name] = one.err
 		}
 		kind := schema.FromAPIVersionAndKind(customization.Spec.Target.APIVersion, customization.Spec.Target.Kind)
-		for operation, script := range one.scripts {
-			if _, taken := result.rules[question{kind, operation}]; !taken {
-				result.rules[question{kind, operation}] = rules{Script: script, output: c.Output}
+		for _, operation := range slices.Sorted(maps.Keys(one.scripts)) {
+			asked := question{kind, operation}
+			if owner, taken := owners[asked]; taken {
+				failures[customization.Name] = errors.Join(failures[customization.Name],
+					fmt.Errorf("%s of %s is answered by customization %s already: remove one of the two scripts", operation, kind.Kind, owner))
+				continue
 			}
+			owners[asked] = customization.Name
+			result.rules[asked] = rules{Script: one.scripts[operation], output: c.Output}
 		}
 	}
 	c.compiled = compiled

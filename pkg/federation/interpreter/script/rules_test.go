@@ -246,7 +246,8 @@ metadata: {name: a, uid: a, resourceVersion: "1"}
 spec: {target: {apiVersion: example.com/v1, kind: Gate}, customizations: {healthInterpretation: {luaScript: "function InterpretHealth() return false end"}, statusReflection: {luaScript: "function"}}}`)
 	var compiler Compiler
 	source, failures := compiler.Compile(t.Context(), []configv1alpha1.ResourceInterpreterCustomization{first, second})
-	if len(failures) != 1 || !strings.Contains(failures["a"].Error(), "customization a, InterpretStatus: at EOF: syntax error") {
+	if len(failures) != 2 || !strings.Contains(failures["a"].Error(), "customization a, InterpretStatus: at EOF: syntax error") ||
+		!strings.Contains(failures["b"].Error(), "InterpretHealth of Gate is answered by customization a already") {
 		t.Errorf("failures: %v", failures)
 	}
 	object := readObject(t, `{apiVersion: example.com/v1, kind: Gate, metadata: {name: g}}`)
@@ -265,7 +266,7 @@ spec: {target: {apiVersion: example.com/v1, kind: Gate}, customizations: {health
 	}
 	second.ResourceVersion, second.Spec.Customizations.StatusReflection = "2", nil
 	changed, failures := compiler.Compile(t.Context(), []configv1alpha1.ResourceInterpreterCustomization{first, second})
-	if len(failures) > 0 || changed.rules[question{gate, configv1alpha1.InterpreterOperationInterpretHealth}] == before {
+	if failures["a"] != nil || changed.rules[question{gate, configv1alpha1.InterpreterOperationInterpretHealth}] == before {
 		t.Error("not compiled although it changed")
 	}
 }

@@ -1,0 +1,84 @@
+package karmada
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+)
+
+// Suspended tells whether no decision is made for a binding for now.
+func Suspended(b bindings.Binding) bool {
+	suspension := b.BindingSpec().Suspension
+	return suspension != nil && suspension.Scheduling != nil && *suspension.Scheduling
+}
+
+// NeedsDecision tells whether a binding is to be decided anew: always for what is not divided by room, since there the decision
+// follows from policy and clusters alone. Replicas that were divided by room stay where they are until the policy or their number
+// changes, somebody asks for it, or a cluster goes away.
+func NeedsDecision(b bindings.Binding, clusters core.Snapshot) bool {
+	translated, err := Translate(b)
+	return err != nil || !Settled(b, translated) || losesCluster(b.BindingSpec(), clusters)
+}
+
+// Translate a binding for a decision. The affinity term in use is the one that was written with the clusters: the status may be
+// older.
+func Translate(b bindings.Binding) (core.Binding, error) {
+	translated, err := Binding(b.BindingSpec(), b.BindingStatus())
+	term, found := b.GetAnnotations()[workv1alpha2.AppliedAffinityAnnotation]
+	if back := b.BindingSpec().LastFailBack; found && !translated.Fresh && (back == nil || back.AffinityName == "") {
+		translated.PreviousTerm = term
+	}
+	return translated, err
+}
+
+// Settled bindings have their replicas divided by room, all of them, and for the placement that they have.
+func Settled(b bindings.Binding, translated core.Binding) bool {
+	if !translated.Workload || translated.Fresh || b.BindingStatus().LastScheduledTime == nil {
+		return false
+	}
+	switch translated.Placement.Strategy {
+	case core.Duplicated, core.StaticWeight:
+		return false
+	}
+	return !PlacementChanged(b) && sumOf(b.BindingSpec().Clusters) == b.BindingSpec().Replicas && !saysNoPlace(b)
+}
+
+// saysNoPlace: the status tells of replicas without a place. When there are none any more, as fewer are wanted, a decision has to say so.
+func saysNoPlace(b bindings.Binding) bool {
+	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
+	return scheduled != nil && (scheduled.Reason == workv1alpha2.ReasonUnschedulable || scheduled.Reason == workv1alpha2.ReasonNoClusterFit)
+}
+
+// PlacementChanged tells whether the clusters of a binding were chosen for another placement.
+func PlacementChanged(b bindings.Binding) bool {
+	var applied policyv1alpha1.Placement
+	text, found := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+	if !found || json.Unmarshal([]byte(text), &applied) != nil {
+		return true
+	}
+	placement := b.BindingSpec().Placement
+	return placement == nil || !equality.Semantic.DeepEqual(*placement, applied)
+}
+
+func sumOf(clusters []workv1alpha2.TargetCluster) int32 {
+	var sum int32
+	for _, c := range clusters {
+		sum += c.Replicas
+	}
+	return sum
+}
+
+func losesCluster(spec *workv1alpha2.ResourceBindingSpec, clusters core.Snapshot) bool {
+	for _, c := range spec.Clusters {
+		if !clusters.Serves(c.Name) {
+			return true
+		}
+	}
+	return false
+}
