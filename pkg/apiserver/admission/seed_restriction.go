@@ -46,7 +46,11 @@ func (s *seedRestriction) Validate(ctx context.Context, a admission.Attributes, 
 	if !isSeed || unrestrictedSubresources.Has(a.GetSubresource()) {
 		return nil
 	}
-	reason, err := s.refuse(ctx, identity.Seed, a)
+	refuse := s.refuse
+	if identity.Extension && a.GetResource().GroupResource() == corev1beta1.Resource("shoots") {
+		refuse = s.refuseGrowth
+	}
+	reason, err := refuse(ctx, identity.Seed, a)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

@@ -102,7 +102,7 @@ func TestSeedRestriction(t *testing.T) {
 	}{
 		"others are not restricted":   {write{core("shoots"), "", aShoot(onSeed("two")), nil, "jane"}, ""},
 		"its shoot":                   {write{core("shoots"), "", labelled, aShoot(onSeed("one")), ""}, ""},
-		"its shoot, by an extension":  {write{core("shoots"), "", labelled, aShoot(onSeed("one")), "system:serviceaccount:seed-one:x"}, ""},
+		"its shoot, by an extension":  {write{core("shoots"), "", labelled, aShoot(onSeed("one")), "system:serviceaccount:seed-one:x"}, "labels of shoots are not changed"},
 		"the status of its shoot":     {write{core("shoots"), "status", labelled, aShoot(onSeed("one")), ""}, ""},
 		"another's shoot":             {write{core("shoots"), "", aShoot(onSeed("two")), aShoot(onSeed("two")), ""}, `spec.seedName is "two", not "one"`},
 		"gives its shoot away":        {write{core("shoots"), "binding", aShoot(onSeed("two")), aShoot(onSeed("one")), ""}, `spec.seedName is "two"`},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
@@ -107,8 +108,11 @@ func shootEdges(object *corev1beta1.Shoot) []Edge {
 		// Asked for before it is created.
 		b.from(kindBackupEntry, in, fmt.Sprintf("%s--%s", id, object.Status.UID))
 	}
-	if isFleet(object) {
+	if IsFleet(object) {
 		b.from(kindFleetNamespace, "", in)
+		if fleetv1alpha1.AllowsGrowth(object.Annotations[fleetv1alpha1.AllowGrowthAnnotation], fleetv1alpha1.GrowPools) {
+			b.from(kindGrowthNamespace, "", in)
+		}
 	}
 	return b.edges
 }
@@ -143,7 +147,8 @@ func (b *builder) apiServer(in string, config *corev1beta1.KubeAPIServerConfig) 
 	}
 }
 
-func isFleet(object *corev1beta1.Shoot) bool {
+// IsFleet tells whether a shoot is a fleet.
+func IsFleet(object *corev1beta1.Shoot) bool {
 	return len(object.Spec.Provider.Workers) == 0 && slices.ContainsFunc(object.Spec.Extensions, func(e corev1beta1.Extension) bool {
 		return e.Type == federationExtension && !ptr.Deref(e.Disabled, false)
 	})

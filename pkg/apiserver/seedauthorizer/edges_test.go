@@ -186,15 +186,15 @@ func TestMovingShootBelongsToBothSeeds(t *testing.T) {
 func TestFleetOnlyWithoutWorkers(t *testing.T) {
 	shoot := shootOn("garden-x", "s", "one")
 	shoot.Spec.Extensions = []corev1beta1.Extension{{Type: federationExtension}}
-	if isFleet(shoot) {
+	if IsFleet(shoot) {
 		t.Error("a shoot with workers is no fleet")
 	}
 	shoot.Spec.Provider.Workers = nil
-	if !isFleet(shoot) {
+	if !IsFleet(shoot) {
 		t.Error("a shoot without workers and with the extension is a fleet")
 	}
 	shoot.Spec.Extensions[0].Disabled = ptr.To(true)
-	if isFleet(shoot) {
+	if IsFleet(shoot) {
 		t.Error("a disabled extension makes no fleet")
 	}
 }

@@ -34,6 +34,8 @@ const (
 	kindManagedSeed
 	// kindFleetNamespace stands for the shoots of a namespace, once more: they may be joined to a fleet that the seed runs.
 	kindFleetNamespace
+	// kindGrowthNamespace stands for them as well: a fleet that the seed runs may change their worker pools, or create more.
+	kindGrowthNamespace
 	kindShoot
 	kindCertificateSigningRequest
 	// kindAgent is who asks: the gardenlet of a seed with the seed's extensions. All paths end there.

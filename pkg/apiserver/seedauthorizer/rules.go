@@ -129,6 +129,17 @@ func fleetNamespace(q question) bool {
 	return (q.reads() || q.subresource != "") && q.subresource != "status" && q.reaches(kindFleetNamespace, "", q.namespace)
 }
 
+// growthNamespace: the seed runs a fleet of the namespace that may have its shoots enlarged, and create more, as the owners of the
+// project allowed in the fleet's Shoot. What an extension may change of a shoot is left to the admission plugin SeedRestriction.
+func growthNamespace(q question) bool {
+	return q.Extension && q.subresource == "" && q.reaches(kindGrowthNamespace, "", q.namespace)
+}
+
+// ownShoot: the shoot is on the seed. Extensions only read it.
+func ownShoot(q question) bool {
+	return (!q.Extension || q.reads() || q.subresource != "") && q.reaches(kindShoot, q.namespace, q.name)
+}
+
 // eventNamespace: where events are about objects of the seed. Those of objects without a namespace are in "default".
 func eventNamespace(q question) bool {
 	return q.namespace == corev1.NamespaceDefault || q.namespace == corev1beta1.GardenNamespace || seedNamespace(q) || shootNamespace(q)
@@ -139,11 +150,11 @@ func anywhere(question) bool { return true }
 // rules by resource. What is not listed is not for seeds.
 var rules = map[schema.GroupResource]rule{
 	core("shoots"): {
-		access: access{gardenlet: hold, extension: read}, selectors: []string{"spec.seedName", "status.seedName"},
+		access: access{gardenlet: hold, extension: own}, selectors: []string{"spec.seedName", "status.seedName"}, creates: growthNamespace,
 		subresources: map[string]access{
 			"status": {gardenlet: change}, "adminkubeconfig": {create, create}, "viewerkubeconfig": {create, create},
 		},
-		belongs: []relation{inGraph(kindShoot), fleetNamespace},
+		belongs: []relation{ownShoot, fleetNamespace, growthNamespace},
 	},
 	core("seeds"): {
 		access:       access{gardenlet: own, extension: read},

@@ -64,6 +64,8 @@ type Options struct {
 	// OwnProcesses runs etcd and garden-apiserver as processes, by executing this program again: it has to call ServeProcess
 	// before anything else, which Main does. This etcd syncs to disk.
 	OwnProcesses bool
+	// WithoutGarden leaves garden-apiserver out: the environment is a plain Kubernetes API then.
+	WithoutGarden bool
 	// TokenIssuer is who garden-apiserver says that issues tokens of workload identities. Empty: it issues none.
 	TokenIssuer string
 	// KubeAPIServerArguments and GardenAPIServerArguments are added to the servers' arguments.
@@ -162,6 +164,9 @@ func (e *Environment) start(ctx context.Context) error {
 	if err := e.startKubeAPIServer(ctx); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
+	if e.options.WithoutGarden {
+		return nil
+	}
 	if err := e.startGardenAPIServer(ctx); err != nil {
 		return fmt.Errorf("garden-apiserver: %w", err)
 	}
@@ -203,6 +208,11 @@ func (e *Environment) startRole(role string, arguments []string) (*Process, erro
 		return nil, err
 	}
 	return e.startProcess(&Process{name: role, path: self, environment: roleEnvironment(role, arguments)})
+}
+
+// Run starts another program with this environment, until Stop at the latest.
+func (e *Environment) Run(name, path string, arguments ...string) (*Process, error) {
+	return e.startProcess(&Process{name: name, path: path, arguments: arguments})
 }
 
 func (e *Environment) startProcess(p *Process) (*Process, error) {

@@ -19,9 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/bootstrap"
@@ -429,4 +431,76 @@ func postReview(config *rest.Config, who tenant) (allowed bool, err error) {
 	}
 	err = json.Unmarshal(answer, review)
 	return review.Status.Allowed, err
+}
+
+// TestFleetsGrowAsTheirProjectAllows: the extension of a seed changes pools, and creates and deletes shoots, from when the fleet's
+// Shoot allows it until it does not.
+func TestFleetsGrowAsTheirProjectAllows(t *testing.T) {
+	ctx := context.Background()
+	eventually(t, func() error { return bootstrap.Ensure(ctx, env.Client) })
+	create(t, newProfile("seedauth-growth"))
+	create(t, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "fleets"}, Spec: corev1beta1.ControllerRegistrationSpec{
+		Resources: []corev1beta1.ControllerResource{{Kind: "Extension", Type: "federation", WorkerlessSupported: ptr.To(true)}},
+	}})
+	seed := newSeed("auth-growth", "seedauth-growth")
+	seed.Spec.DNS.Internal.CredentialsRef.Name, seed.Spec.DNS.Defaults[0].CredentialsRef.Name = "dns-auth-growth", "dns-auth-growth"
+	who := tenant{seed: seed.Name, project: "growth", namespace: newProject(t, "growth")}
+	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns-auth-growth"}}, seed)
+	who.connect(t)
+	fleet := newShoot(who.namespace, "fleet", "seedauth-growth", func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName, s.Spec.Networking, s.Spec.CredentialsBindingName = &seed.Name, nil, nil
+		s.Spec.Provider.Workers, s.Spec.Extensions = nil, []corev1beta1.Extension{{Type: "federation"}}
+	})
+	member := newShoot(who.namespace, "member", "seedauth-growth")
+	create(t, fleet, member)
+
+	enlarge := func() error {
+		if err := get(member); err != nil {
+			return err
+		}
+		changed := member.DeepCopy()
+		changed.Spec.Provider.Workers[0].Minimum, changed.Spec.Provider.Workers[0].Maximum = 3, 3
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, fleetv1alpha1.GrownPoolsAnnotation, `{"pool":{"fleet":"fleet","growth":"g","minimum":1,"maximum":2}}`)
+		return who.extension.Patch(ctx, changed, client.MergeFromWithOptions(member, client.MergeFromWithOptimisticLock{}))
+	}
+	extra := newShoot(who.namespace, "extra-1", "seedauth-growth", func(s *corev1beta1.Shoot) {
+		s.Labels = map[string]string{fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "g"}
+	})
+	allow := func(value string) {
+		t.Helper()
+		if err := env.Client.Patch(ctx, fleet, merge(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fleetv1alpha1.AllowGrowthAnnotation, value))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forbidden := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want it forbidden", what, err)
+		}
+	}
+	forbidden("a pool is enlarged without leave", enlarge())
+	forbidden("a shoot is created without leave", who.extension.Create(ctx, extra.DeepCopy()))
+	allow("pools")
+	eventually(t, enlarge)
+	if err := get(member); err != nil || member.Spec.Provider.Workers[0].Minimum != 3 {
+		t.Errorf("the pool has %d, %v", member.Spec.Provider.Workers[0].Minimum, err)
+	}
+	forbidden("a pool is changed without a record", who.extension.Patch(ctx, member.DeepCopy(), merge(`{"metadata":{"labels":{"a":"b"}}}`)))
+	forbidden("a shoot is created where only pools may be enlarged", who.extension.Create(ctx, extra.DeepCopy()))
+	allow("pools,shoots")
+	eventually(t, func() error { return who.extension.Create(ctx, extra.DeepCopy()) })
+	forbidden("a shoot of others is deleted", who.extension.Delete(ctx, member.DeepCopy()))
+	if err := who.extension.Patch(ctx, extra, merge(fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1beta1.ConfirmationDeletion))); err != nil {
+		t.Errorf("the deletion is not confirmed: %v", err)
+	}
+	if err := who.extension.Delete(ctx, extra); err != nil {
+		t.Errorf("the created shoot is not deleted: %v", err)
+	}
+	allow("")
+	eventually(t, func() error {
+		if err := enlarge(); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the leave was taken back, and the answer is: %w", err)
+		}
+		return nil
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/growth"
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/membership"
 	"github.com/trellis-garden/trellis/extensions/pkg/command"
 	"github.com/trellis-garden/trellis/extensions/pkg/extension"
@@ -41,7 +42,9 @@ func run() error {
   - runs the federation controllers in the shoot's namespace of the seed;
   - makes every shoot of the same project that has workers a member of the fleet, with the shoot's labels, region and
     zones, and with credentials that live for a day and are renewed after half of it. A shoot with the label
-    federation.trellis.garden/join=false stays out.
+    federation.trellis.garden/join=false stays out;
+  - enlarges worker pools of the project's shoots, and creates shoots, as FleetGrowths say, if the annotation
+    federation.trellis.garden/growth of the fleet's Shoot allows that; and gives both back.
 
 The seed is reached by the pod's service account, the garden with the kubeconfig that $GARDEN_KUBECONFIG names.`
 	return cmd.ExecuteContext(ctrl.SetupSignalHandler())
@@ -72,7 +75,10 @@ func setup(_ context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	return membership.Add(mgr, garden, &membership.Reconciler{FleetScheme: fleetScheme, Now: time.Now})
+	return errors.Join(
+		membership.Add(mgr, garden, &membership.Reconciler{FleetScheme: fleetScheme, Now: time.Now}),
+		growth.Add(mgr, garden, &growth.Reconciler{FleetScheme: fleetScheme, Now: time.Now}),
+	)
 }
 
 // gardenConfig follows the token file beside the kubeconfig if there is one, since it is renewed while we run.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 )
 
@@ -49,6 +50,9 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 		return err
 	}
 	if err := crds.Install(ctx, fleet); err != nil {
+		return err
+	}
+	if err := admission.Install(ctx, fleet); err != nil {
 		return err
 	}
 	if err := ApplyRBAC(ctx, fleet); err != nil {

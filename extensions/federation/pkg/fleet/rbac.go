@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
 const roleName = "trellis.garden:federation"
@@ -27,6 +29,9 @@ func fleetRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"apps.karmada.io"}, Resources: []string{"workloadrebalancers"}, Verbs: []string{"delete"}},
 		{APIGroups: []string{"*"}, Resources: []string{"*/scale"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"}},
+		// Agents of members renew their certificates.
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: []string{"kubernetes.io/kube-apiserver-client"}, Verbs: []string{"approve"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 	}
 }
@@ -35,6 +40,11 @@ func fleetRules() []rbacv1.PolicyRule {
 // that left.
 func credentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete", "patch", "update"}}}
+}
+
+// revisionsRules is what the controllers do in the namespace of the revisions of objects with a staged rollout.
+func revisionsRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete"}}}
 }
 
 // ApplyRBAC lets the controllers' service account do in the fleet what they do there.
@@ -51,16 +61,20 @@ func ApplyRBAC(ctx context.Context, fleet client.Client) error {
 	}); err != nil {
 		return fmt.Errorf("cluster role binding %s in the fleet: %w", roleName, err)
 	}
-	return applyCredentialsRBAC(ctx, fleet, binding.Subjects)
+	return errors.Join(
+		applyNamespaceRBAC(ctx, fleet, clusterv1alpha1.CredentialsNamespace, credentialsRules(), binding.Subjects),
+		applyNamespaceRBAC(ctx, fleet, workv1alpha2.RevisionsNamespace, revisionsRules(), binding.Subjects),
+	)
 }
 
-func applyCredentialsRBAC(ctx context.Context, fleet client.Client, subjects []rbacv1.Subject) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.CredentialsNamespace}}
+// applyNamespaceRBAC lets the controllers do more in a namespace, which it creates.
+func applyNamespaceRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, fleet, namespace, func() error { return nil }); err != nil {
 		return fmt.Errorf("namespace %s in the fleet: %w", namespace.Name, err)
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = credentialsRules(); return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = rules; return nil }); err != nil {
 		return fmt.Errorf("role %s in the fleet: %w", client.ObjectKeyFromObject(role), err)
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}

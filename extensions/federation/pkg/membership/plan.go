@@ -14,6 +14,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -90,7 +91,8 @@ func clusterFor(shoot *gardencorev1beta1.Shoot, endpoint string, rests bool) *cl
 	}
 }
 
-// labelsFor takes over the labels of the shoot, except those by which the garden keeps its own records.
+// labelsFor takes over the labels of the shoot, except those by which the garden keeps its own records. Those that tell of a shoot
+// that a fleet has created stay.
 func labelsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
 	labels := maps.Clone(shoot.Labels)
 	if labels == nil {
@@ -101,6 +103,11 @@ func labelsFor(shoot *gardencorev1beta1.Shoot) map[string]string {
 		return domain == "gardener.cloud" || strings.HasSuffix(domain, ".gardener.cloud") || strings.HasSuffix(domain, "trellis.garden")
 	})
 	labels[ShootLabel] = shoot.Name
+	for _, key := range []string{fleetv1alpha1.GrownByLabel, fleetv1alpha1.GrownForLabel} {
+		if value, found := shoot.Labels[key]; found {
+			labels[key] = value
+		}
+	}
 	return labels
 }
 

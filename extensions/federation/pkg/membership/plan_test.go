@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 )
 
 func shoot(change ...func(*gardencorev1beta1.Shoot)) *gardencorev1beta1.Shoot {
@@ -99,5 +101,18 @@ func TestAuthoritiesOf(t *testing.T) {
 	}
 	if got := authoritiesOf(shoot(), ""); got != "" {
 		t.Errorf("never rotated: %q", got)
+	}
+}
+
+// Labels by which the garden and the fleet keep records stay behind, but for those that tell of a shoot that a fleet has created.
+func TestLabelsFor(t *testing.T) {
+	got := labelsFor(shoot(func(s *gardencorev1beta1.Shoot) {
+		s.Labels = map[string]string{
+			"tier": "burst", "shoot.gardener.cloud/status": "healthy", JoinLabel: "true", fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "standard",
+		}
+	}))
+	want := map[string]string{"tier": "burst", ShootLabel: "member1", fleetv1alpha1.GrownByLabel: "fleet", fleetv1alpha1.GrownForLabel: "standard"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
