@@ -30,12 +30,12 @@ images: landscape ## Build programs and images, and start nothing
 	@$(LANDSCAPE) images $(VERSIONS)
 
 test: bin/kubernetes ## Run unit and integration tests
-	go test ./...
+	go test -timeout 20m ./...
 
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e ./test/e2e
 
-bench: landscape ## Measure what matters (AREAS="up shoot federation placement garden fresh"), write docs/benchmarks.md
+bench: landscape ## Measure what matters (AREAS="up shoot federation fleet placement garden fresh"), write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 
 fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh chooses among them

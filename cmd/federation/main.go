@@ -1,4 +1,4 @@
-// The federation binary runs the controllers of one fleet.
+// The federation binary runs the controllers of one fleet, or the agent of one member.
 package main
 
 import (
@@ -69,5 +69,6 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	logging.AddFlags(goFlags)
 	flags.AddGoFlagSet(goFlags)
+	cmd.AddCommand(agentCommand())
 	return cmd
 }

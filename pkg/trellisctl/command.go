@@ -56,8 +56,8 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	flags.BoolVar(&c.flags.ControlPlane, "control-plane", false, "the namespace of the shoot's control plane in its seed")
 	c.completeTargets(root)
 	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(), c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
-	root.AddCommand(c.membersCommand(), c.joinCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.deletionsCommand())
-	root.AddCommand(c.interpretCommand())
+	root.AddCommand(c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(), c.deletionsCommand())
+	root.AddCommand(c.rolloutCommand(), c.interpretCommand())
 	return root
 }
 

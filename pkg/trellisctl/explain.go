@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
 )
 
 func (c *cli) explainCommand() *cobra.Command {
@@ -162,12 +162,8 @@ func explainSummary(out io.Writer, b bindings.Binding) {
 
 // policyOf names the policy that a binding was made for, or the objects that need it.
 func policyOf(b bindings.Binding) string {
-	a := b.GetAnnotations()
-	if name := a[policyv1alpha1.PropagationPolicyNameAnnotation]; name != "" {
-		return "PropagationPolicy " + a[policyv1alpha1.PropagationPolicyNamespaceAnnotation] + "/" + name
-	}
-	if name := a[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]; name != "" {
-		return "ClusterPropagationPolicy " + name
+	if name := policies.ClaimedBy(b); name != "" {
+		return name
 	}
 	var needed []string
 	for _, by := range b.BindingSpec().RequiredBy {

@@ -8,19 +8,14 @@ import (
 	"strconv"
 )
 
-// measureFederation runs the Go benchmarks of the placement core and of the whole way through the API.
+// measureFederation runs the Go benchmark of the placement core.
 func measureFederation(ctx context.Context) ([]measurement, error) {
 	decisions, err := goBenchmark(ctx, "./pkg/federation/core", "BenchmarkDecide", "decisions/s")
 	if err != nil {
 		return nil, err
 	}
-	objects, err := goBenchmark(ctx, "./test/integration/federation", "BenchmarkPropagation", "objects/s")
-	if err != nil {
-		return nil, err
-	}
 	return []measurement{
 		{Name: "federation decisions, 100 members, in process", Value: decisions, Unit: "per s", How: "`BenchmarkDecide` of pkg/federation/core, one goroutine, the slowest of its divisions"},
-		{Name: "federation decisions through the API with all writes", Value: objects, Unit: "per s", How: "`BenchmarkPropagation` of test/integration/federation: ConfigMaps created until both members, real API servers on the same machine, have them"},
 	}, nil
 }
 

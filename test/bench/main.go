@@ -20,9 +20,9 @@ import (
 const rounds = 3
 
 var (
-	areas = []string{"up", "shoot", "federation", "placement", "garden", "fresh"}
+	areas = []string{"up", "shoot", "federation", "fleet", "placement", "garden", "fresh"}
 	// usualAreas are measured when none is named.
-	usualAreas = []string{"up", "shoot", "federation", "placement", "garden"}
+	usualAreas = []string{"up", "shoot", "federation", "fleet", "placement", "garden"}
 )
 
 func main() {
@@ -33,7 +33,11 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, flag.Args()); err != nil {
+	do := func() error { return run(ctx, flag.Args()) }
+	if flag.Arg(0) == federationProcess {
+		do = func() error { return serveFederation(ctx, flag.Arg(1)) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -65,6 +69,9 @@ func run(ctx context.Context, chosen []string) (err error) {
 		}
 	}()
 	if err := measure("federation", func() ([]measurement, error) { return measureFederation(ctx) }); err != nil {
+		return err
+	}
+	if err := measure("fleet", func() ([]measurement, error) { return measureFleets(ctx) }); err != nil {
 		return err
 	}
 	if err := measure("placement", func() ([]measurement, error) { return nil, measurePlacement(ctx) }); err != nil {

@@ -38,7 +38,9 @@ type clusters struct {
 	since map[string]time.Time
 	// surveyed is when versions, APIs and resources of a member were last looked at.
 	surveyed map[string]time.Time
-	surveys  *surveys
+	// heard is what was last heard of agents.
+	heard   map[string]heartbeat
+	surveys *surveys
 }
 
 // ClusterOptions say how often members are asked and how soon they are believed.
@@ -73,9 +75,6 @@ func (c *clusters) Reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	if err := c.prepare(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
-	}
-	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
-		return reconcile.Result{}, c.refuse(ctx, cluster, "PullNotOffered", "spec.syncMode: Pull is not offered yet; use Push")
 	}
 	if err := c.checkUp(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
@@ -112,6 +111,9 @@ const watchLag = 5 * time.Second
 func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if cluster.Annotations[clusterv1alpha1.HibernatedAnnotation] == "true" {
 		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonHibernated, "The cluster is hibernated; it is asked again when it has woken up")
+	}
+	if !isPushed(cluster) {
+		return c.checkAgent(ctx, cluster)
 	}
 	member, err := c.connect(ctx, cluster)
 	if err != nil {
@@ -358,5 +360,6 @@ func (c *clusters) forget(name string) {
 	defer c.mu.Unlock()
 	delete(c.since, name)
 	delete(c.surveyed, name)
+	delete(c.heard, name)
 	c.surveys.forget(name)
 }

@@ -32,9 +32,14 @@ type clusterView struct {
 	seen       int64
 	filled     bool
 	translated karmada.Snapshots
+	listed     []clusterv1alpha1.Cluster
 	latest     core.Snapshot
 	begun      ledger.Surveys
+	begunAt    time.Time
 }
+
+// surveysAge is how old the times of the surveys may be: a survey that finds what the one before it found makes no event.
+const surveysAge = time.Second
 
 // snapshot is never older than the last event, nor than one that was given before.
 func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, ledger.Surveys, error) {
@@ -42,6 +47,7 @@ func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, ledger.Surve
 	defer v.mu.Unlock()
 	changes := v.changes.Load()
 	if v.filled && v.seen == changes {
+		v.refreshSurveys()
 		return v.latest, v.begun, nil
 	}
 	var list clusterv1alpha1.ClusterList
@@ -49,9 +55,22 @@ func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, ledger.Surve
 		return core.Snapshot{}, nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	v.latest = v.translated.Of(pointers(list.Items))
-	v.begun = v.begunOf(list.Items)
+	v.listed, v.begunAt = list.Items, time.Time{}
+	v.refreshSurveys()
 	v.filled, v.seen = true, changes
 	return v.latest, v.begun, nil
+}
+
+func (v *clusterView) refreshSurveys() {
+	if now := time.Now(); now.Sub(v.begunAt) > surveysAge {
+		v.begun, v.begunAt = v.begunOf(v.listed, now), now
+	}
+}
+
+// alone gives the clusters without their surveys.
+func (v *clusterView) alone(ctx context.Context) (core.Snapshot, error) {
+	clusters, _, err := v.snapshot(ctx)
+	return clusters, err
 }
 
 func pointers(items []clusterv1alpha1.Cluster) iter.Seq[*clusterv1alpha1.Cluster] {
@@ -65,9 +84,8 @@ func pointers(items []clusterv1alpha1.Cluster) iter.Seq[*clusterv1alpha1.Cluster
 }
 
 // begunOf tells when the surveys were begun that the clusters show.
-func (v *clusterView) begunOf(items []clusterv1alpha1.Cluster) ledger.Surveys {
+func (v *clusterView) begunOf(items []clusterv1alpha1.Cluster, now time.Time) ledger.Surveys {
 	begun := ledger.Surveys{}
-	now := time.Now()
 	for i := range items {
 		if at := v.surveys.of(items[i].Name, items[i].Status.ResourceSummary, now); !at.IsZero() {
 			begun[items[i].Name] = at

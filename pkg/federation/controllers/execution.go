@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
 
@@ -35,7 +36,16 @@ type execution struct {
 	members     *members.Pool
 	interpreter *interpreter.Interpreter
 	// gate holds deletions that are too many at once.
-	gate *deletions.Gate
+	gate gate
+	// serves tells whether this process talks to a member. The Works of others are left to their agents.
+	serves func(*clusterv1alpha1.Cluster) bool
+	// allows says why an object may not be managed in the member; nil allows everything.
+	allows func(*unstructured.Unstructured) error
+}
+
+// gate that deletions in members pass.
+type gate interface {
+	Ask(ctx context.Context, work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) (deletions.Answer, error)
 }
 
 // fieldManager owns in members what the fleet wants there.
@@ -49,9 +59,6 @@ var errBeingDeleted = errors.New("the object is being deleted in the member; it 
 
 // errNotInterpreted is an object that the member has, and of which the fleet does not understand what became of it.
 var errNotInterpreted = errors.New("the member has the object, but its state is not understood")
-
-// reasonNotInterpreted is that of the condition Applied then.
-const reasonNotInterpreted = "NotInterpreted"
 
 // Reconcile handles one Work.
 func (e *execution) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -68,6 +75,9 @@ func (e *execution) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	} else if err != nil {
 		cluster = nil
+	}
+	if cluster != nil && !e.serves(cluster) {
+		return e.relay(ctx, work, cluster)
 	}
 	if work.DeletionTimestamp != nil {
 		return e.remove(ctx, work, name, cluster)
@@ -109,7 +119,7 @@ func resultOf(failures []error, err error) (reconcile.Result, error) {
 	for _, failure := range failures {
 		switch {
 		case errors.Is(failure, errBeingDeleted):
-		case errors.Is(failure, errConflict), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
+		case errors.Is(failure, errConflict), errors.Is(failure, registration.ErrNotAllowed), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
 			result.RequeueAfter = retryConflict
 		case apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure):
 			result.RequeueAfter = retryConflict
@@ -143,6 +153,9 @@ func (e *execution) applyManifest(ctx context.Context, member *members.Member, w
 	wanted, err := decodeManifest(work, index)
 	if err != nil {
 		return nil, err
+	}
+	if err := e.check(wanted); err != nil {
+		return nil, describe(wanted, err)
 	}
 	mapping, err := member.Mapping(wanted.GroupVersionKind())
 	if err != nil {
@@ -312,7 +325,7 @@ func fillStatus(status *workv1alpha1.WorkStatus, generation int64, statuses []wo
 		Reason: "AppliedSuccessful", Message: "The member has all manifests",
 	}
 	if err := errors.Join(failures...); err != nil {
-		applied.Reason, applied.Message = reasonNotInterpreted, shorten(err.Error())
+		applied.Reason, applied.Message = workv1alpha1.ReasonNotInterpreted, shorten(err.Error())
 		if slices.ContainsFunc(failures, func(failure error) bool { return !errors.Is(failure, errNotInterpreted) }) {
 			applied.Status, applied.Reason = metav1.ConditionFalse, "AppliedFailed"
 		}

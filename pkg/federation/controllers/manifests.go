@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
@@ -33,6 +34,36 @@ type manifests struct {
 	encoded map[share][]byte
 }
 
+// renderings make manifests of every revision that clusters get.
+type renderings struct {
+	stage    *rollouts.Stage
+	template *unstructured.Unstructured
+	render   func(template *unstructured.Unstructured) (*manifests, error)
+	rendered map[*unstructured.Unstructured]*manifests
+}
+
+func (w *works) newRenderings(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, stage *rollouts.Stage, policies []overrides.Policy) *renderings {
+	return &renderings{
+		stage: stage, template: template, rendered: map[*unstructured.Unstructured]*manifests{},
+		render: func(template *unstructured.Unstructured) (*manifests, error) {
+			return newManifests(ctx, w.interpreter, b, template, policies)
+		},
+	}
+}
+
+// of gives the manifests that a cluster's is one of, and the name of the revision; that is empty without a staged rollout.
+func (r *renderings) of(cluster string) (*manifests, string, error) {
+	template, revision, err := r.stage.TemplateFor(cluster, r.template)
+	if err != nil {
+		return nil, "", err
+	}
+	if known := r.rendered[template]; known != nil {
+		return known, revision, nil
+	}
+	r.rendered[template], err = r.render(template)
+	return r.rendered[template], revision, err
+}
+
 // share is what may differ between clusters without overrides.
 type share struct {
 	replicas, completions int64
@@ -48,7 +79,7 @@ func newManifests(ctx context.Context, in *interpreter.Interpreter, b bindings.B
 		interpreter: in, pruned: pruned, encoded: map[share][]byte{},
 		divided:     karmada.IsWorkload(spec) && len(spec.Components) == 0,
 		completions: interpreter.SplitCompletions(template, coreTargets(b), spec.Replicas),
-		policies:    slices.DeleteFunc(policies, func(p overrides.Policy) bool { return !p.Selects(pruned) }),
+		policies:    slices.DeleteFunc(slices.Clone(policies), func(p overrides.Policy) bool { return !p.Selects(pruned) }),
 		marks: map[string]string{
 			workv1alpha1.TemplateGenerationAnnotation: strconv.FormatInt(template.GetGeneration(), 10),
 			workv1alpha1.TemplateUIDAnnotation:        string(template.GetUID()),

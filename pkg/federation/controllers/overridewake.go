@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
@@ -78,7 +79,7 @@ func candidatesOf(index *wake.Index, policy overrides.Policy) []types.Namespaced
 	for _, s := range policy.Spec.ResourceSelectors {
 		if kind := s.APIVersion + "/" + s.Kind; !seen.Has(kind) {
 			seen.Insert(kind)
-			keys = append(keys, index.OfKind(kindOfSelector(s))...)
+			keys = append(keys, index.OfKind(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind))...)
 		}
 	}
 	return keys

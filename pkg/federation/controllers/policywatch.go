@@ -9,6 +9,7 @@ import (
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
 )
 
 // policyWatch sees to it that the objects that a policy concerns are watched, and looked at when the policy changes.
@@ -26,10 +27,10 @@ func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := w.wakeClaimed(ctx, policy); err != nil || policy.spec == nil {
+	if err := w.wakeClaimed(ctx, policy); err != nil || policy.Spec == nil {
 		return reconcile.Result{}, err
 	}
-	for gvk := range policy.kinds() {
+	for gvk := range policy.Kinds() {
 		if err := w.templates.ensure(gvk); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -43,30 +44,30 @@ func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) 
 }
 
 // get gives a policy without spec when there is none of that name any more.
-func (w *policyWatch) get(ctx context.Context, key types.NamespacedName) (propagationPolicy, error) {
+func (w *policyWatch) get(ctx context.Context, key types.NamespacedName) (policies.Policy, error) {
 	if key.Namespace == "" {
 		policy := &policyv1alpha1.ClusterPropagationPolicy{}
 		policy.Name = key.Name
 		if err := w.client.Get(ctx, key, policy); err != nil {
-			return propagationPolicy{Object: policy}, client.IgnoreNotFound(err)
+			return policies.Policy{Object: policy}, client.IgnoreNotFound(err)
 		}
-		return propagationPolicy{policy, &policy.Spec}, nil
+		return policies.Policy{Object: policy, Spec: &policy.Spec}, nil
 	}
 	policy := &policyv1alpha1.PropagationPolicy{}
 	policy.Namespace, policy.Name = key.Namespace, key.Name
 	if err := w.client.Get(ctx, key, policy); err != nil {
-		return propagationPolicy{Object: policy}, client.IgnoreNotFound(err)
+		return policies.Policy{Object: policy}, client.IgnoreNotFound(err)
 	}
-	return propagationPolicy{policy, &policy.Spec}, nil
+	return policies.Policy{Object: policy, Spec: &policy.Spec}, nil
 }
 
-func (w *policyWatch) wakeClaimed(ctx context.Context, policy propagationPolicy) error {
+func (w *policyWatch) wakeClaimed(ctx context.Context, policy policies.Policy) error {
 	all, err := bindings.List(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return err
 	}
 	for _, b := range all {
-		if policy.claims(b) {
+		if policy.Claims(b) {
 			w.wake.add(bindings.TemplateOf(b))
 		}
 	}

@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
 )
 
 // schedulePriority gives the value of the PriorityClass that a policy names; nil if it names none. A class that doesn't exist counts
 // as 0, the policy's event says so, and its creation wakes the policy.
-func (p *propagation) schedulePriority(ctx context.Context, policy *propagationPolicy) (*workv1alpha2.SchedulePriority, error) {
-	wanted := policy.spec.SchedulePriority
+func (p *propagation) schedulePriority(ctx context.Context, policy *policies.Policy) (*workv1alpha2.SchedulePriority, error) {
+	wanted := policy.Spec.SchedulePriority
 	if wanted == nil {
 		return nil, nil
 	}
@@ -36,14 +37,14 @@ func (p *propagation) schedulePriority(ctx context.Context, policy *propagationP
 }
 
 // toPolicies wakes the policies that a change elsewhere concerns.
-func toPolicies[T client.Object](reader client.Reader, concerns func(propagationPolicy, T) bool) handler.TypedEventHandler[T, reconcile.Request] {
+func toPolicies[T client.Object](reader client.Reader, concerns func(policies.Policy, T) bool) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, object T) []reconcile.Request {
-		policies, err := listPropagationPolicies(ctx, reader)
+		all, err := policies.List(ctx, reader, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil
 		}
 		var requests []reconcile.Request
-		for _, policy := range policies {
+		for _, policy := range all {
 			if concerns(policy, object) {
 				requests = append(requests, requestFor(policy))
 			}
@@ -53,6 +54,6 @@ func toPolicies[T client.Object](reader client.Reader, concerns func(propagation
 }
 
 // namesPriorityClass tells whether the policy's priority is that of a class.
-func namesPriorityClass(policy propagationPolicy, class *schedulingv1.PriorityClass) bool {
-	return policy.spec.SchedulePriority != nil && policy.spec.SchedulePriority.PriorityClassName == class.Name
+func namesPriorityClass(policy policies.Policy, class *schedulingv1.PriorityClass) bool {
+	return policy.Spec.SchedulePriority != nil && policy.Spec.SchedulePriority.PriorityClassName == class.Name
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
-	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
-	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
 )
 
 // propagation keeps one binding for every object that a policy selects.
@@ -32,7 +29,7 @@ type propagation struct {
 	events      events.EventRecorder
 	interpreter *interpreter.Interpreter
 	// skipped namespaces are never propagated from.
-	skipped *regexp.Regexp
+	skipped policies.Skipped
 	// create creates a binding with the clusters that it is placed on.
 	create func(context.Context, bindings.Binding) error
 }
@@ -71,26 +68,15 @@ func (p *propagation) Reconcile(ctx context.Context, key bindings.TemplateKey) (
 	return reconcile.Result{}, p.ensure(ctx, template, policy, existing)
 }
 
-func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) (*propagationPolicy, error) {
-	if !isThere(template) || p.isSkipped(template) {
+func (p *propagation) policyFor(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) (*policies.Policy, error) {
+	if !isThere(template) || p.skipped.Skips(template) {
 		return nil, nil
 	}
-	policies, err := listPropagationPolicies(ctx, p.client)
+	all, err := policies.ListFor(ctx, p.client, template)
 	if err != nil {
 		return nil, err
 	}
-	return choosePolicy(policies, template, existing), nil
-}
-
-// isSkipped protects what belongs to the fleet itself.
-func (p *propagation) isSkipped(template *unstructured.Unstructured) bool {
-	namespace := template.GetNamespace()
-	if template.GetKind() == "Namespace" && template.GetAPIVersion() == "v1" {
-		namespace = template.GetName()
-	}
-	return namespace == clusterv1alpha1.CredentialsNamespace || namespace == "karmada-system" ||
-		strings.HasPrefix(namespace, clusterv1alpha1.ExecutionNamespacePrefix) ||
-		namespace != "" && p.skipped.MatchString(namespace)
+	return policies.Choose(all, template, existing), nil
 }
 
 // withdraw removes a binding; its finalizer keeps it until the members are clean.
@@ -104,10 +90,10 @@ func (p *propagation) withdraw(ctx context.Context, existing bindings.Binding) e
 
 // missingOverrides names the first override policy that must exist before anything is propagated. Those of a cluster-wide policy are
 // cluster-wide as well.
-func (p *propagation) missingOverrides(ctx context.Context, policy *propagationPolicy) (string, error) {
-	for _, name := range policy.spec.DependentOverrides {
+func (p *propagation) missingOverrides(ctx context.Context, policy *policies.Policy) (string, error) {
+	for _, name := range policy.Spec.DependentOverrides {
 		var object client.Object = &policyv1alpha1.OverridePolicy{}
-		if !policy.namespaced() {
+		if !policy.Namespaced() {
 			object = &policyv1alpha1.ClusterOverridePolicy{}
 		}
 		err := p.client.Get(ctx, types.NamespacedName{Namespace: policy.GetNamespace(), Name: name}, object)
@@ -122,7 +108,7 @@ func (p *propagation) missingOverrides(ctx context.Context, policy *propagationP
 }
 
 // waitForOverride tells what is missing; its creation wakes the policy.
-func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstructured.Unstructured, missing string) {
+func (p *propagation) waitForOverride(policy *policies.Policy, template *unstructured.Unstructured, missing string) {
 	if missing == "" {
 		return
 	}
@@ -130,26 +116,29 @@ func (p *propagation) waitForOverride(policy *propagationPolicy, template *unstr
 		"spec.dependentOverrides: there is no override policy %q yet", missing)
 }
 
-func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *propagationPolicy, existing bindings.Binding) error {
-	content, err := contentOf(template)
+func (p *propagation) ensure(ctx context.Context, template *unstructured.Unstructured, policy *policies.Policy, existing bindings.Binding) error {
+	content, err := policies.ContentOf(template)
+	if err == nil {
+		err = policy.Refusal()
+	}
 	if err != nil {
 		return p.refuse(template, err)
 	}
 	if existing != nil && existing.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if activationOf(policy, template, existing, content) == activateClaim {
+	if policies.ActivationOf(*policy, template, existing, content) == policies.ActivateClaim {
 		return p.claimOnly(ctx, template, policy, existing, content)
 	}
-	wants, err := p.wants(ctx, template)
+	wants, err := policies.Ask(ctx, p.interpreter, template)
 	if err != nil {
 		return p.refuse(template, err)
 	}
-	if wants.priority, err = p.schedulePriority(ctx, policy); err != nil {
+	if wants.Priority, err = p.schedulePriority(ctx, policy); err != nil {
 		return err
 	}
-	wanted := buildBinding(template, policy, wants, existing)
-	markActivation(wanted, policy, content)
+	wanted := policies.Bind(template, *policy, wants, existing)
+	policies.MarkActivation(wanted, *policy, content)
 	return p.write(ctx, wanted, existing)
 }
 
@@ -187,71 +176,6 @@ func unchanged(before, after bindings.Binding) bool {
 	a.Resource.ResourceVersion, b.Resource.ResourceVersion = "", ""
 	return equality.Semantic.DeepEqual(a, b) && maps.Equal(before.GetLabels(), after.GetLabels()) &&
 		maps.Equal(before.GetAnnotations(), after.GetAnnotations())
-}
-
-// buildBinding gives the binding of an object under a policy. What others decide about (clusters, evictions, who
-// else needs it) is taken over from the existing one.
-func buildBinding(template *unstructured.Unstructured, policy *propagationPolicy, wants *wants, existing bindings.Binding) bindings.Binding {
-	var b bindings.Binding
-	if existing != nil {
-		b = existing.DeepCopyObject().(bindings.Binding)
-	} else {
-		b = bindings.NewFor(template)
-	}
-	policy.claim(b)
-	fillSpec(b.BindingSpec(), template, policy.spec)
-	wants.fill(b.BindingSpec())
-	return b
-}
-
-func fillSpec(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured, policy *policyv1alpha1.PropagationSpec) {
-	spec.Resource = bindings.ReferenceTo(template)
-	spec.PropagateDeps = policy.PropagateDeps || policy.Association
-	spec.SchedulerName = policy.SchedulerName
-	spec.Placement = policy.Placement.DeepCopy()
-	spec.Failover = policy.Failover.DeepCopy()
-	spec.ConflictResolution = policy.ConflictResolution
-	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
-	spec.WorkloadAffinityGroups = affinityGroups(policy.Placement.WorkloadAffinity, template.GetLabels())
-	fillSuspension(spec, policy.Suspension)
-}
-
-func fillSuspension(spec *workv1alpha2.ResourceBindingSpec, wanted *policyv1alpha1.Suspension) {
-	if spec.Suspension == nil && wanted == nil {
-		return
-	}
-	if spec.Suspension == nil {
-		spec.Suspension = &workv1alpha2.Suspension{}
-	}
-	spec.Suspension.Suspension = policyv1alpha1.Suspension{}
-	if wanted != nil {
-		spec.Suspension.Suspension = *wanted.DeepCopy()
-	}
-}
-
-// wants is what an object asks of clusters, replicas of one kind or components, and how urgently.
-type wants struct {
-	workload   *interpreter.Workload
-	components []workv1alpha2.Component
-	priority   *workv1alpha2.SchedulePriority
-}
-
-// wants asks the interpreter. An object with components is not asked for its replicas.
-func (p *propagation) wants(ctx context.Context, template *unstructured.Unstructured) (*wants, error) {
-	components, err := p.interpreter.Components(ctx, template)
-	if err != nil || len(components) > 0 {
-		return &wants{components: components}, err
-	}
-	workload, err := p.interpreter.Workload(ctx, template)
-	return &wants{workload: workload}, err
-}
-
-func (w *wants) fill(spec *workv1alpha2.ResourceBindingSpec) {
-	spec.Replicas, spec.ReplicaRequirements, spec.Components = 0, nil, w.components
-	spec.SchedulePriority = w.priority
-	if w.workload != nil {
-		spec.Replicas, spec.ReplicaRequirements = w.workload.Replicas, w.workload.Requirements
-	}
 }
 
 // onBinding makes sure that a binding whose object or policy went away unseen is removed, and that one that somebody

@@ -30,20 +30,18 @@ func (e *execution) remove(ctx context.Context, work *workv1alpha1.Work, name st
 	if cluster == nil || isGivenUp(cluster, time.Now()) {
 		return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
 	}
-	if e.gate != nil {
-		answer, err := e.gate.Ask(ctx, work, cluster)
-		if err != nil || !answer.Go && !answer.Keep {
-			return reconcile.Result{RequeueAfter: answer.After}, err
-		}
-		if answer.Keep {
-			return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
-		}
+	answer, err := e.gate.Ask(ctx, work, cluster)
+	if err != nil || !answer.Go && !answer.Keep {
+		return reconcile.Result{RequeueAfter: answer.After}, err
+	}
+	if answer.Keep {
+		return reconcile.Result{}, finalizer.Remove(ctx, e.client, work, workv1alpha1.Finalizer)
 	}
 	member, connected := e.members.Get(name)
 	if !connected || knownDown(cluster) {
 		return reconcile.Result{RequeueAfter: retryRemoval}, nil
 	}
-	left, err := removeAll(ctx, member, work)
+	left, err := e.removeAll(ctx, member, work)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -60,11 +58,11 @@ func isGivenUp(cluster *clusterv1alpha1.Cluster, now time.Time) bool {
 }
 
 // removeAll gives the number of objects that are still there.
-func removeAll(ctx context.Context, member *members.Member, work *workv1alpha1.Work) (int, error) {
+func (e *execution) removeAll(ctx context.Context, member *members.Member, work *workv1alpha1.Work) (int, error) {
 	var left int
 	var failures []error
 	for i := range work.Spec.Workload.Manifests {
-		gone, err := removeManifest(ctx, member, work, i)
+		gone, err := e.removeManifest(ctx, member, work, i)
 		if err != nil {
 			failures = append(failures, err)
 		}
@@ -75,11 +73,14 @@ func removeAll(ctx context.Context, member *members.Member, work *workv1alpha1.W
 	return left, errors.Join(failures...)
 }
 
-// removeManifest leaves alone what the Work doesn't own.
-func removeManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work, index int) (gone bool, err error) {
+// removeManifest leaves alone what the Work doesn't own, and what the member's owner keeps from the fleet.
+func (e *execution) removeManifest(ctx context.Context, member *members.Member, work *workv1alpha1.Work, index int) (gone bool, err error) {
 	object, err := decodeManifest(work, index)
 	if err != nil {
 		return false, err
+	}
+	if e.check(object) != nil {
+		return true, nil
 	}
 	mapping, err := member.Mapping(object.GroupVersionKind())
 	if isNoMatch(err) {

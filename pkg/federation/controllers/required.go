@@ -9,6 +9,7 @@ import (
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
 )
 
 // isThere is false for an object that goes away.
@@ -25,17 +26,17 @@ func isRequired(existing bindings.Binding) bool {
 // over from them is written by controllers/dependencies.
 func (p *propagation) keepRequired(ctx context.Context, template *unstructured.Unstructured, existing bindings.Binding) error {
 	updated := existing.DeepCopyObject().(bindings.Binding)
-	removeClaims(updated)
+	policies.RemoveClaims(updated)
 	spec := updated.BindingSpec()
 	*spec = workv1alpha2.ResourceBindingSpec{
 		Resource: bindings.ReferenceTo(template), RequiredBy: spec.RequiredBy,
 		ConflictResolution: spec.ConflictResolution, PreserveResourcesOnDeletion: spec.PreserveResourcesOnDeletion, Suspension: spec.Suspension,
 	}
-	wants, err := p.wants(ctx, template)
+	wants, err := policies.Ask(ctx, p.interpreter, template)
 	if err != nil {
 		return p.refuse(template, err)
 	}
-	wants.fill(spec)
+	wants.Fill(spec)
 	if err := p.update(ctx, existing, updated); err != nil {
 		return err
 	}

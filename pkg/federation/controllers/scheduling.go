@@ -58,14 +58,14 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	s.index.Set(request.NamespacedName, interestOf(b))
-	if schedulingSuspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
+	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
 		return reconcile.Result{}, nil
 	}
 	clusters, _, err := s.clusters.snapshot(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !needsDecision(b, clusters) {
+	if !karmada.NeedsDecision(b, clusters) {
 		return s.observe(ctx, b)
 	}
 	decision, err := s.decide(ctx, b)
@@ -86,7 +86,7 @@ func (s *scheduling) forget(key types.NamespacedName) {
 // create decides for a binding that does not exist yet and creates it with its clusters. The decision is made again, and
 // explained, when it exists.
 func (s *scheduling) create(ctx context.Context, b bindings.Binding) error {
-	if schedulingSuspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
+	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
 		return s.client.Create(ctx, b)
 	}
 	decision, err := s.decide(ctx, b)
@@ -112,42 +112,6 @@ func (s *scheduling) written(b bindings.Binding, err error) error {
 	return err
 }
 
-func schedulingSuspended(b bindings.Binding) bool {
-	suspension := b.BindingSpec().Suspension
-	return suspension != nil && suspension.Scheduling != nil && *suspension.Scheduling
-}
-
-// needsDecision: always for what is not divided by room, since there the decision follows from policy and clusters
-// alone. Replicas that were divided by room stay where they are until the policy or their number changes, somebody
-// asks for it, or a cluster goes away.
-func needsDecision(b bindings.Binding, clusters core.Snapshot) bool {
-	translated, err := translate(b)
-	return err != nil || !settled(b, translated) || losesCluster(b.BindingSpec(), clusters)
-}
-
-// translate a binding for a decision. The affinity term in use is the one that was written with the clusters: the status may be
-// older.
-func translate(b bindings.Binding) (core.Binding, error) {
-	translated, err := karmada.Binding(b.BindingSpec(), b.BindingStatus())
-	term, found := b.GetAnnotations()[workv1alpha2.AppliedAffinityAnnotation]
-	if back := b.BindingSpec().LastFailBack; found && !translated.Fresh && (back == nil || back.AffinityName == "") {
-		translated.PreviousTerm = term
-	}
-	return translated, err
-}
-
-// settled bindings have their replicas divided by room, all of them, and for the placement that they have.
-func settled(b bindings.Binding, translated core.Binding) bool {
-	if !translated.Workload || translated.Fresh || b.BindingStatus().LastScheduledTime == nil {
-		return false
-	}
-	switch translated.Placement.Strategy {
-	case core.Duplicated, core.StaticWeight:
-		return false
-	}
-	return !placementChanged(b) && sumOf(b.BindingSpec().Clusters) == b.BindingSpec().Replicas
-}
-
 // interestOf tells which changes of clusters concern a binding.
 func interestOf(b bindings.Binding) wake.Interest {
 	spec := b.BindingSpec()
@@ -155,7 +119,7 @@ func interestOf(b bindings.Binding) wake.Interest {
 	for _, target := range bindings.Targets(spec) {
 		interest.Clusters = append(interest.Clusters, target.Name)
 	}
-	translated, err := translate(b)
+	translated, err := karmada.Translate(b)
 	if err != nil || !bindings.IsPlaced(spec) {
 		return interest
 	}
@@ -164,37 +128,10 @@ func interestOf(b bindings.Binding) wake.Interest {
 		return interest
 	}
 	interest.Placement, interest.Fingerprint = translated.Placement, string(text)
-	interest.Settled = settled(b, translated)
+	interest.Settled = karmada.Settled(b, translated)
 	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
 	interest.Waiting = scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable
 	return interest
-}
-
-func placementChanged(b bindings.Binding) bool {
-	var applied policyv1alpha1.Placement
-	text, found := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
-	if !found || json.Unmarshal([]byte(text), &applied) != nil {
-		return true
-	}
-	placement := b.BindingSpec().Placement
-	return placement == nil || !equality.Semantic.DeepEqual(*placement, applied)
-}
-
-func sumOf(clusters []workv1alpha2.TargetCluster) int32 {
-	var sum int32
-	for _, c := range clusters {
-		sum += c.Replicas
-	}
-	return sum
-}
-
-func losesCluster(spec *workv1alpha2.ResourceBindingSpec, clusters core.Snapshot) bool {
-	for _, c := range spec.Clusters {
-		if !clusters.Serves(c.Name) {
-			return true
-		}
-	}
-	return false
 }
 
 // outcome is a decision in the form of bindings.
@@ -230,7 +167,7 @@ func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, e
 // decideBy translates a binding, and the decision about it back.
 func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, error)) (outcome, error) {
 	spec := b.BindingSpec()
-	translated, err := translate(b)
+	translated, err := karmada.Translate(b)
 	if err != nil {
 		return outcome{clusters: spec.Clusters, term: b.BindingStatus().SchedulerObservedAffinityName, reason: workv1alpha2.ReasonSchedulerError, message: err.Error()}, nil
 	}
@@ -296,7 +233,7 @@ func (s *scheduling) writeSpec(ctx context.Context, b bindings.Binding, decision
 
 // enter puts a decision into a binding, and tells whether it changed anything.
 func enter(b bindings.Binding, decision outcome) (changed bool, err error) {
-	if placementChanged(b) {
+	if karmada.PlacementChanged(b) {
 		placement, err := json.Marshal(b.BindingSpec().Placement)
 		if err != nil {
 			return false, fmt.Errorf("encoding placement: %w", err)

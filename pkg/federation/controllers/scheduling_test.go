@@ -13,6 +13,7 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 func fleetOf(names ...string) core.Snapshot {
@@ -72,7 +73,7 @@ func TestNeedsDecision(t *testing.T) {
 		if tc.change != nil {
 			tc.change(b)
 		}
-		if got := needsDecision(b, tc.fleet); got != tc.want {
+		if got := karmada.NeedsDecision(b, tc.fleet); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -32,22 +32,28 @@ import (
 	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/budget"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/agents"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/cronscaling"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/demand"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/quotas"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
 	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
@@ -57,8 +63,9 @@ const (
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
 	waitForScheduler   = 200 * time.Millisecond
-	waitForWorks       = 400 * time.Millisecond
 	waitForNews        = 2 * time.Second
+	// waitForWorks is when a decision is explained although the works controller, which does it with the first news, did not come to it.
+	waitForWorks = 10 * time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
 )
@@ -85,7 +92,7 @@ type Options struct {
 // DefaultOptions are what production uses.
 func DefaultOptions() Options {
 	return Options{
-		SkippedNamespaces: "kube-.*", Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
+		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
 		Failover: failover.DefaultOptions(), Deletions: budget.Default(),
 	}
 }
@@ -95,7 +102,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
-		configv1alpha1.AddToScheme,
+		configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -113,7 +120,15 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	config = rest.CopyConfig(config)
 	// The fleet's API server says itself how much it can take (priority and fairness).
 	config.QPS = -1
+	var own *ownwrites.Client
 	mgr, err := manager.New(config, manager.Options{
+		// The priority queue of controller-runtime v0.24 may wait for ever for a worker that has left when it is shut down.
+		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			inner, err := client.New(config, options)
+			own = ownwrites.New(inner, time.Now)
+			return own, err
+		},
 		Scheme:                 scheme,
 		Metrics:                server.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress: options.HealthAddress,
@@ -123,22 +138,41 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the fleet: %w", err)
 	}
-	if err := Add(ctx, mgr, options); err != nil {
+	if err := errors.Join(rememberWrites(ctx, mgr.GetCache(), own), Add(ctx, mgr, own, options)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-// Add registers the controllers with a manager. ctx bounds the connections to members.
-func Add(ctx context.Context, mgr manager.Manager, options Options) error {
-	skipped, err := regexp.Compile("^(?:" + options.SkippedNamespaces + ")$")
+// rememberWrites of what the controllers read again soon after they wrote it.
+func rememberWrites(ctx context.Context, informers cache.Cache, own *ownwrites.Client) error {
+	for _, kind := range []client.Object{&workv1alpha1.Work{}, &workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+		if err := own.Remember(kind, informer); err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+	return nil
+}
+
+// Add registers the controllers with a manager, whose client is own. ctx bounds the connections to members.
+func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, options Options) error {
+	skipped, err := policies.NewSkipped(options.SkippedNamespaces)
 	if err != nil {
-		return fmt.Errorf("namespaces to skip: %w", err)
+		return err
 	}
 	if options.Interpreter == nil {
 		options.Interpreter = interpreter.New()
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workBindingIndex, indexWork); err != nil {
+	indexer := mgr.GetFieldIndexer()
+	if err := errors.Join(
+		indexer.IndexField(ctx, &workv1alpha1.Work{}, workBindingIndex, indexWork),
+		indexer.IndexField(ctx, &policyv1alpha1.PropagationPolicy{}, policies.KindIndex, policies.IndexKinds),
+		indexer.IndexField(ctx, &policyv1alpha1.ClusterPropagationPolicy{}, policies.KindIndex, policies.IndexKinds),
+	); err != nil {
 		return err
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
@@ -153,7 +187,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.ledger); err != nil {
 		return err
 	}
-	worksController, err := addWorks(mgr, options, s)
+	worksController, err := addWorks(mgr, options, s, own)
 	if err != nil {
 		return err
 	}
@@ -167,7 +201,9 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		rebalancing.Add(mgr, settings(options)),
 		addCronScaling(mgr, options),
 		quotas.Add(mgr, settings(options)),
+		demand.Add(mgr, s.clusters.alone, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
+		agents.Add(mgr, settings(options)),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
 		addFailover(mgr, options),
 	)
@@ -221,7 +257,7 @@ func settings(options Options) func(reconcile.Reconciler) controller.Options {
 	return func(r reconcile.Reconciler) controller.Options { return typedOptions[reconcile.Request](options, r) }
 }
 
-func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped *regexp.Regexp, worksController controller.Controller, taught *interpretation, s *scheduling) error {
+func addPropagation(ctx context.Context, mgr manager.Manager, options Options, skipped policies.Skipped, worksController controller.Controller, taught *interpretation, s *scheduling) error {
 	p := &propagation{client: mgr.GetClient(), events: mgr.GetEventRecorder("propagation"), interpreter: options.Interpreter, skipped: skipped, create: s.create}
 	c, err := controller.NewTyped("propagation", mgr, typedOptions[bindings.TemplateKey](options, p))
 	if err != nil {
@@ -229,7 +265,7 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 	}
 	wake := &inlet[bindings.TemplateKey]{}
 	dependents, err := dependencies.Add(ctx, mgr, dependencies.Options{
-		Source: options.Interpreter, Skipped: p.isSkipped, Settings: settings(options),
+		Source: options.Interpreter, Skipped: skipped.Skips, Settings: settings(options),
 	})
 	if err != nil {
 		return err
@@ -269,10 +305,13 @@ func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
 	)
 }
 
-func addWorks(mgr manager.Manager, options Options, s *scheduling) (controller.Controller, error) {
+func addWorks(mgr manager.Manager, options Options, s *scheduling, own *ownwrites.Client) (controller.Controller, error) {
 	w := &works{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now,
-		index: s.index, verdicts: s.verdicts,
+		index: s.index, verdicts: s.verdicts, written: own, news: newNews(time.Now),
+		rollouts: &rollouts.Rollouts{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Interpreter: options.Interpreter, Events: mgr.GetEventRecorder("rollout"), Now: time.Now,
+		},
 	}
 	c, err := controller.New("works", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
@@ -338,7 +377,7 @@ func addExecution(mgr manager.Manager, options Options, pool *members.Pool, chan
 	if err != nil {
 		return err
 	}
-	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: gate}
+	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: gate, serves: isPushed}
 	c, err := controller.New("execution", mgr, fairOptions(options, e))
 	if err != nil {
 		return err
@@ -363,19 +402,19 @@ func addFailover(mgr manager.Manager, options Options) error {
 func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool, surveys *surveys) error {
 	c := &clusters{
 		client: mgr.GetClient(), members: pool, now: time.Now, options: options.Clusters, lifetime: ctx,
-		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, surveys: surveys,
+		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, heard: map[string]heartbeat{}, surveys: surveys,
 	}
 	ctrl, err := controller.New("clusters", mgr, typedOptions[reconcile.Request](options, c))
 	if err != nil {
 		return err
 	}
-	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted())
+	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted(), agentSpoke())
 	return ctrl.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, enqueue[*clusterv1alpha1.Cluster](), changed))
 }
 
 // waitsFor tells whether a policy lists an override policy that must exist first. Those of a namespace are only for its own policies.
-func waitsFor[T client.Object](policy propagationPolicy, override T) bool {
-	return policy.GetNamespace() == override.GetNamespace() && slices.Contains(policy.spec.DependentOverrides, override.GetName())
+func waitsFor[T client.Object](policy policies.Policy, override T) bool {
+	return policy.GetNamespace() == override.GetNamespace() && slices.Contains(policy.Spec.DependentOverrides, override.GetName())
 }
 
 func created[T client.Object]() predicate.TypedFuncs[T] {

@@ -16,15 +16,17 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
 )
 
 // reportStatus writes what became of the object in the members into the binding, and adds it up in the object.
-func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error) error {
+func (w *works) reportStatus(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, failures map[string]error, stage *rollouts.Stage) error {
 	before := b.DeepCopyObject().(bindings.Binding)
 	status := b.BindingStatus()
 	if verdict, left := w.verdicts.of(b); left {
 		verdict.explain(b)
 	}
+	stage.Report(status)
 	status.AggregatedStatus = aggregatedStatus(b, existing, failures)
 	status.AggregatedGeneration = aggregatedGeneration(b, existing)
 	setFullyApplied(b)
@@ -70,7 +72,7 @@ func statusItem(cluster string, work *workv1alpha1.Work) workv1alpha2.Aggregated
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha2.ResourceUnknown}
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
 	item.Applied = applied != nil && applied.Status == metav1.ConditionTrue
-	if applied != nil && (!item.Applied || applied.Reason == reasonNotInterpreted) {
+	if applied != nil && (!item.Applied || applied.Reason == workv1alpha1.ReasonNotInterpreted) {
 		item.AppliedMessage = applied.Message
 	}
 	if len(work.Status.ManifestStatuses) > 0 {

@@ -59,8 +59,11 @@ func oldest(known map[uint64]time.Time) uint64 {
 	return result
 }
 
+// foreignAge is how old what an agent reports may be at most: it looks again, and says so if something changed, far more often.
+const foreignAge = time.Minute
+
 // of gives the time for what a status shows; zero if it cannot be told. A survey that was made elsewhere was begun after the one
-// before it had been written.
+// before it had been written; if it has been shown for long, surveys since then have found the same.
 func (s *surveys) of(cluster string, shown *clusterv1alpha1.ResourceSummary, now time.Time) time.Time {
 	if shown == nil {
 		return time.Time{}
@@ -75,6 +78,9 @@ func (s *surveys) of(cluster string, shown *clusterv1alpha1.ResourceSummary, now
 	if last.found != found {
 		last = sighting{found: found, at: now, begun: last.at}
 		s.foreign[cluster] = last
+	}
+	if current := now.Add(-foreignAge); current.After(last.at) {
+		return current
 	}
 	return last.begun
 }

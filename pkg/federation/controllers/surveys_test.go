@@ -49,7 +49,7 @@ func TestForeignSurveyWasBegunAfterTheOneBefore(t *testing.T) {
 		cpu  int
 		seen int64
 		want time.Time
-	}{{1, 10, time.Time{}}, {1, 11, time.Time{}}, {2, 20, at(10)}, {2, 25, at(10)}, {3, 30, at(20)}} {
+	}{{1, 10, time.Time{}}, {1, 11, time.Time{}}, {2, 20, at(10)}, {2, 25, at(10)}, {3, 30, at(20)}, {3, 90, at(20)}, {3, 100, at(40)}} {
 		if got := s.of("m", summaryOf(step.cpu), at(step.seen)); got != step.want {
 			t.Errorf("seen at %d: begun at %v, want %v", step.seen, got, step.want)
 		}

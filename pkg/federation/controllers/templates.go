@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/dependencies"
 )
 
 // templateWatches watches the kinds that policies select, from the moment on that the first one does.
@@ -47,10 +48,10 @@ func (w *templateWatches) ensure(gvk schema.GroupVersionKind) error {
 	toPropagation := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object *unstructured.Unstructured) []bindings.TemplateKey {
 		return []bindings.TemplateKey{bindings.TemplateKeyOf(object, gvk)}
 	})
-	if err := w.propagation.Watch(source.TypedKind(w.cache, kindObject(gvk), toPropagation)); err != nil {
+	if err := w.propagation.Watch(dependencies.Unhurried(source.TypedKind(w.cache, kindObject(gvk), toPropagation))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
 	}
-	if err := w.works.Watch(source.TypedKind(w.cache, kindObject(gvk), toBinding(gvk))); err != nil {
+	if err := w.works.Watch(dependencies.Unhurried(source.TypedKind(w.cache, kindObject(gvk), toBinding(gvk)))); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk, err)
 	}
 	for _, watch := range w.others {

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,9 +30,12 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
+	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
@@ -43,6 +49,10 @@ type works struct {
 	now         func() time.Time
 	index       *wake.Index
 	verdicts    *verdicts
+	rollouts    *rollouts.Rollouts
+	// written knows Works that the cache has not heard of yet.
+	written *ownwrites.Client
+	news    *news
 }
 
 // Reconcile handles one binding.
@@ -56,9 +66,11 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, err
 	}
 	if b == nil {
+		w.news.forget(request.NamespacedName)
 		return reconcile.Result{}, w.removeAll(ctx, existing)
 	}
 	if b.GetDeletionTimestamp() != nil {
+		w.news.forget(request.NamespacedName)
 		return reconcile.Result{}, w.tearDown(ctx, b, existing)
 	}
 	w.index.Set(request.NamespacedName, interestOf(b))
@@ -66,33 +78,32 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, err
 	}
-	failures, err := w.ensureAll(ctx, b, template, existing)
+	b, stage, err := w.rollouts.Stage(ctx, b, template, existing)
+	if err != nil || b == nil {
+		return reconcile.Result{}, err
+	}
+	failures, err := w.ensureAll(ctx, b, template, existing, stage)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if wait := w.tooEarlyToReport(b, existing, failures); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return reconcile.Result{}, w.reportStatus(ctx, b, template, existing, failures)
+	return reconcile.Result{RequeueAfter: stage.Wake()}, w.reportStatus(ctx, b, template, existing, failures, stage)
 }
 
-// tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for the first news from
-// the members: both save writes that would say nothing.
+// tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for news from all members: both save
+// writes of what changes at once again.
 func (w *works) tooEarlyToReport(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
 	status := b.BindingStatus()
-	switch verdict, left := w.verdicts.of(b); {
+	_, left := w.verdicts.of(b)
+	switch {
 	case !bindings.IsPlaced(b.BindingSpec()):
 		return 0
-	case left && len(aggregatedStatus(b, existing, failures)) > 0:
-		return 0
-	case left && w.now().Sub(verdict.at.Time) < waitForNews:
-		return waitForNews
-	case status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !schedulingSuspended(b):
+	case !left && (status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !karmada.Suspended(b)):
 		return waitForScheduler
-	case len(status.AggregatedStatus) == 0 && len(aggregatedStatus(b, existing, failures)) == 0 && w.now().Sub(status.LastScheduledTime.Time) < waitForNews:
-		return waitForNews
 	}
-	return 0
+	return w.news.wait(client.ObjectKeyFromObject(b), allReported(b, existing, failures))
 }
 
 // worksOf lists the Works of a binding by cluster. They are the cache's own and must not be changed.
@@ -134,7 +145,7 @@ func (w *works) tearDown(ctx context.Context, b bindings.Binding, existing map[s
 	if len(existing) > 0 || !slices.Contains(b.GetFinalizers(), held) {
 		return nil
 	}
-	if err := w.clearStatus(ctx, b); err != nil {
+	if err := errors.Join(w.clearStatus(ctx, b), w.rollouts.End(ctx, b)); err != nil {
 		return err
 	}
 	return finalizer.Remove(ctx, w.client, b, held)
@@ -176,9 +187,9 @@ func (w *works) remove(ctx context.Context, work *workv1alpha1.Work) error {
 	return nil
 }
 
-// ensureAll writes the Works of all target clusters and removes the others. A cluster for which no Work can be made
-// keeps the one it has; the failure is returned by cluster.
-func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) (map[string]error, error) {
+// ensureAll writes the Works of all target clusters and removes the others; existing is what there is afterwards. A cluster for which
+// no Work can be made keeps the one it has; the failure is returned by cluster.
+func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work, stage *rollouts.Stage) (map[string]error, error) {
 	policies, err := overrides.List(ctx, w.client, b.GetNamespace(), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
@@ -190,9 +201,11 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 	}
 	targets := map[string]bool{}
 	failures := map[string]error{}
-	manifests, unclear := newManifests(ctx, w.interpreter, b, template, policies)
+	wanted := map[string]*workv1alpha1.Work{}
+	renderings := w.newRenderings(ctx, b, template, stage, policies)
 	for _, target := range bindings.Targets(b.BindingSpec()) {
 		targets[target.Name] = true
+		w.refresh(existing, target.Name, workName(template))
 		cluster, err := w.cluster(ctx, target.Name)
 		if err != nil {
 			return nil, err
@@ -200,21 +213,18 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 		if cluster == nil || mustWait && existing[target.Name] == nil {
 			continue
 		}
-		if unclear != nil {
-			failures[target.Name] = unclear
-			continue
-		}
-		wanted, err := buildWork(ctx, b, template, leaving.share(target), cluster, manifests)
+		work, err := buildWork(ctx, b, template, leaving.share(target), cluster, renderings)
 		if err == nil {
-			err = leaving.preserve(wanted, existing[target.Name], target.Name)
+			err = leaving.preserve(work, existing[target.Name], target.Name)
 		}
 		if err != nil {
 			failures[target.Name] = err
 			continue
 		}
-		if err := w.ensure(ctx, wanted, existing[target.Name]); err != nil {
-			return nil, err
-		}
+		wanted[target.Name] = work
+	}
+	if err := w.writeAll(ctx, wanted, existing, failures); err != nil {
+		return nil, err
 	}
 	for cluster, work := range existing {
 		if !targets[cluster] {
@@ -224,6 +234,62 @@ func (w *works) ensureAll(ctx context.Context, b bindings.Binding, template *uns
 		}
 	}
 	return failures, nil
+}
+
+// writesAtOnce is how many Works of one binding are written at a time: what waits for the API server doesn't hold up the others.
+const writesAtOnce = 8
+
+// writeAll goes on after failures. What the API server refuses, because it is too large for example, is one of the cluster's and not
+// tried again until something changes.
+func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv1alpha1.Work, refused map[string]error) error {
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	var mu sync.Mutex
+	var failures []error
+	for cluster, work := range wanted {
+		known := existing[cluster]
+		if known != nil && (known.DeletionTimestamp != nil || sameWork(known, work)) {
+			// One that is being deleted is waited for: its removal wakes the binding.
+			continue
+		}
+		group.Go(func() error {
+			written, err := w.write(ctx, work, known)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				existing[cluster] = written
+			case isRefusal(err):
+				refused[cluster] = err
+			default:
+				failures = append(failures, err)
+			}
+			return nil
+		})
+	}
+	// The functions of the group keep their failures themselves, since it would keep only the first.
+	_ = group.Wait()
+	return errors.Join(failures...)
+}
+
+// isRefusal tells whether the API server will never take the object as it is.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || isTooLargeForEtcd(err)
+}
+
+// isTooLargeForEtcd knows how kube-apiserver passes on that etcd, or the client that it speaks to etcd by, refused an object.
+func isTooLargeForEtcd(err error) bool {
+	return apierrors.IsInternalError(err) &&
+		(strings.Contains(err.Error(), "etcdserver: request is too large") || strings.Contains(err.Error(), "trying to send message larger than max"))
+}
+
+// refresh takes a cluster's Work as it was written last, if the list is older.
+func (w *works) refresh(existing map[string]*workv1alpha1.Work, cluster, name string) {
+	work := &workv1alpha1.Work{}
+	work.Namespace, work.Name = clusterv1alpha1.ExecutionNamespace(cluster), name
+	if last, found := w.written.Newer(work, existing[cluster]).(*workv1alpha1.Work); found {
+		existing[cluster] = last
+	}
 }
 
 func coreTargets(b bindings.Binding) []core.Target {
@@ -244,25 +310,21 @@ func (w *works) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 	return cluster, err
 }
 
-// ensure creates or updates a Work; existing is what it is afterwards. One that is being deleted is waited for: its removal wakes the binding.
-func (w *works) ensure(ctx context.Context, wanted, existing *workv1alpha1.Work) error {
-	if existing == nil {
+// write creates or updates a Work, and gives what there is afterwards. known is not changed.
+func (w *works) write(ctx context.Context, wanted, known *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	if known == nil {
 		if err := w.client.Create(ctx, wanted); err != nil {
-			return fmt.Errorf("creating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
+			return nil, fmt.Errorf("creating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
 		}
-		return nil
+		return wanted, nil
 	}
-	if existing.DeletionTimestamp != nil || sameWork(existing, wanted) {
-		return nil
-	}
-	updated := existing.DeepCopy()
+	updated := known.DeepCopy()
 	updated.Spec = wanted.Spec
 	updated.Labels, updated.Annotations = wanted.Labels, wanted.Annotations
 	if err := w.client.Update(ctx, updated); err != nil {
-		return fmt.Errorf("updating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
+		return nil, fmt.Errorf("updating Work %s: %w", client.ObjectKeyFromObject(wanted), err)
 	}
-	*existing = *updated
-	return nil
+	return updated, nil
 }
 
 func sameWork(a, b *workv1alpha1.Work) bool {
@@ -285,12 +347,19 @@ func sameManifest(a, b workv1alpha1.Manifest) bool {
 }
 
 // buildWork gives the Work of one cluster.
-func buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, manifests *manifests) (*workv1alpha1.Work, error) {
+func buildWork(ctx context.Context, b bindings.Binding, template *unstructured.Unstructured, target workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, renderings *renderings) (*workv1alpha1.Work, error) {
+	manifests, revision, err := renderings.of(cluster.Name)
+	if err != nil {
+		return nil, err
+	}
 	raw, record, err := manifests.encode(ctx, target, cluster)
 	if err != nil {
 		return nil, err
 	}
 	work := workFor(b, template, cluster.Name)
+	if revision != "" {
+		work.Annotations[workv1alpha2.RevisionAnnotation] = revision
+	}
 	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	work.Spec.SuspendDispatching = suspended(b.BindingSpec().Suspension, cluster.Name)
 	work.Spec.PreserveResourcesOnDeletion = b.BindingSpec().PreserveResourcesOnDeletion

@@ -29,7 +29,7 @@ func addNode(t *testing.T, in client.Client, name, cpu, memory string) *corev1.N
 func setAllocatable(t *testing.T, in client.Client, node *corev1.Node, cpu, memory string) {
 	t.Helper()
 	before := node.DeepCopy()
-	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("110")}
+	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("1000")}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if err := in.Status().Patch(ctx, node, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)

@@ -5,14 +5,17 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +23,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 const (
@@ -57,10 +62,28 @@ func (s *apiServers) writeFiles() error {
 		return err
 	}
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	authority, err := clientAuthority(key)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
+		os.WriteFile(s.file("ca.crt"), authority, 0o600),
 		os.WriteFile(s.file("sa.key"), pem.EncodeToMemory(block), 0o600),
 		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"+fleetToken+",system:serviceaccount:kube-system:federation,federation\n"), 0o600),
 	)
+}
+
+// clientAuthority signs clients' certificates, with the key of service accounts.
+func clientAuthority(key *rsa.PrivateKey) ([]byte, error) {
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour * 24),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 func (s *apiServers) file(name string) string { return filepath.Join(s.folder, name) }
@@ -103,7 +126,7 @@ func (s *apiServers) start(name string) (*rest.Config, error) {
 	command := exec.Command(s.binary, "kube-apiserver",
 		"--etcd-servers="+s.etcd, "--etcd-prefix=/"+name, "--cert-dir="+s.file(name),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+port,
-		"--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
+		"--client-ca-file="+s.file("ca.crt"), "--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
@@ -128,6 +151,39 @@ func (s *apiServers) start(name string) (*rest.Config, error) {
 	}, nil
 }
 
+// startControllers runs in a cluster those of Kubernetes' controllers that the test needs.
+func (s *apiServers) startControllers(t *testing.T, config *rest.Config, controllers ...string) {
+	t.Helper()
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, InsecureSkipTLSVerify: true}
+	kubeconfig.AuthInfos["c"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	kubeconfig.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
+	kubeconfig.CurrentContext = "c"
+	file := s.file("kcm.kubeconfig")
+	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(s.binary, "kube-controller-manager", "--kubeconfig="+file, "--leader-elect=false", "--secure-port=0",
+		"--controllers="+strings.Join(controllers, ","), "--cluster-signing-cert-file="+s.file("ca.crt"), "--cluster-signing-key-file="+s.file("sa.key"))
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.Create(s.file("kcm.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("kube-controller-manager: %s", text[max(0, len(text)-4000):])
+		}
+		_ = log.Close()
+	})
+}
+
 func waitReady(config *rest.Config) error {
 	client, err := rest.UnversionedRESTClientFor(unversioned(config))
 	if err != nil {
@@ -150,7 +206,16 @@ func freeAddress() string {
 // eventually waits until a check says that there is nothing more to wait for.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	eventuallyWithin(t, 30*time.Second, what, check)
+}
+
+// fourMinutes are for what has much to do on a slow machine.
+const fourMinutes = 4 * time.Minute
+
+// eventuallyWithin is for what takes long.
+func eventuallyWithin(t *testing.T, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
 	for {
 		err := check()
 		if err == nil {
@@ -159,6 +224,6 @@ func eventually(t *testing.T, what string, check func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(limit / 1500)
 	}
 }

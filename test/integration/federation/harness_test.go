@@ -31,6 +31,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/test/integration/environment"
@@ -48,12 +49,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard))))
+	log := textlogger.NewConfig(textlogger.Output(io.Discard))
 	if path := os.Getenv("TRELLIS_TEST_LOG"); path != "" {
-		if log, err := os.Create(path); err == nil {
-			ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(1))))
+		if file, err := os.Create(path); err == nil {
+			log = textlogger.NewConfig(textlogger.Output(file), textlogger.Verbosity(1))
 		}
 	}
+	ctrl.SetLogger(textlogger.NewLogger(log))
 	binary, err := environment.KubernetesBinary()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -98,7 +100,7 @@ func startAll(servers *apiServers) error {
 	if fleet, err = client.New(fleetConfig, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := errors.Join(crds.Install(ctx, fleet), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
+	if err := errors.Join(crds.Install(ctx, fleet), admission.Install(ctx, fleet), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
 		return err
 	}
 	for _, name := range memberNames {
@@ -148,6 +150,12 @@ func join(name string, config *rest.Config) error {
 // for long, so that deletions need no confirmation unless a test wants it.
 func startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill func()) {
 	t.Helper()
+	return startFederationWith(t, func(*rest.Config) {}, changes...)
+}
+
+// startFederationWith changes the way to the fleet as well.
+func startFederationWith(t *testing.T, way func(*rest.Config), changes ...func(*controllers.Options)) (kill func()) {
+	t.Helper()
 	running, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	options := controllers.DefaultOptions()
@@ -161,6 +169,7 @@ func startFederation(t *testing.T, changes ...func(*controllers.Options)) (kill 
 	}
 	config := rest.CopyConfig(fleetConfig)
 	config.BearerToken = fleetToken
+	way(config)
 	go func() { done <- controllers.Run(running, config, options) }()
 	kill = func() {
 		cancel()

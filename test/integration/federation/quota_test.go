@@ -17,7 +17,7 @@ func TestFederatedResourceQuota(t *testing.T) {
 	startFederation(t)
 	namespace := newNamespace(t)
 	const quota = `{apiVersion: policy.karmada.io/v1alpha1, kind: FederatedResourceQuota, metadata: {name: limits}, spec: {
-		overall: {pods: "%d", cpu: "10"}, staticAssignments: [{clusterName: member1, hard: {pods: "3"}}]}}`
+		overall: {pods: "%[1]d", cpu: "10"}, staticAssignments: [{clusterName: member1, hard: {pods: "%[1]d"}}]}}`
 	const policy = `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: divided}, spec: {
 		resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}], placement: {replicaScheduling: {replicaSchedulingType: Divided}}}}`
 	apply(t, fleet, namespace, parse(t, fmt.Sprintf(quota, 1))...)

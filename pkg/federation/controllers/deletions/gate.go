@@ -16,9 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
-	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/budget"
 )
@@ -88,10 +86,10 @@ func (g *Gate) Ask(ctx context.Context, work *workv1alpha1.Work, cluster *cluste
 	return Answer{After: verdict.Wait}, nil
 }
 
-// confirmed: by hand, because of an eviction, because the cluster sleeps, or because nothing is removed.
+// confirmed: by hand, by this gate before (for an agent), because of an eviction, because the cluster sleeps, or because nothing is removed.
 func confirmed(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster) bool {
 	switch work.Annotations[workv1alpha1.ConfirmDeletionAnnotation] {
-	case workv1alpha1.ConfirmDeletionYes, workv1alpha1.ConfirmDeletionEvicted:
+	case workv1alpha1.ConfirmDeletionYes, workv1alpha1.ConfirmDeletionEvicted, workv1alpha1.ConfirmDeletionWithinBudget:
 		return true
 	}
 	if preserve := work.Spec.PreserveResourcesOnDeletion; preserve != nil && *preserve {
@@ -133,19 +131,7 @@ func (g *Gate) moved(ctx context.Context, work *workv1alpha1.Work) (bool, error)
 	if err != nil || b == nil || b.GetDeletionTimestamp() != nil {
 		return false, err
 	}
-	return divided(b.BindingSpec()), nil
-}
-
-func divided(spec *workv1alpha2.ResourceBindingSpec) bool {
-	if spec.Placement == nil || spec.Placement.ReplicaScheduling == nil || spec.Replicas == 0 ||
-		spec.Placement.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated {
-		return false
-	}
-	var sum int32
-	for _, c := range spec.Clusters {
-		sum += c.Replicas
-	}
-	return sum >= spec.Replicas
+	return bindings.AllPlaced(b.BindingSpec()), nil
 }
 
 // judge lets a deletion pass that fits into the budgets of its cluster and of the fleet. One that has passed may come again.

@@ -20,6 +20,7 @@ import (
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/references"
 )
 
 // requiredByIndex indexes bindings by those that require them.
@@ -28,7 +29,7 @@ const requiredByIndex = "requiredBy"
 // Options of the controller.
 type Options struct {
 	// Source tells what objects refer to.
-	Source Source
+	Source references.Source
 	// Skipped tells which objects are never propagated.
 	Skipped func(*unstructured.Unstructured) bool
 	// Settings gives the settings of a controller with that reconciler.
@@ -71,7 +72,7 @@ func indexRequiredBy(object client.Object) []string {
 	}
 	var keys []string
 	for _, s := range b.BindingSpec().RequiredBy {
-		keys = append(keys, keyOf(s).String())
+		keys = append(keys, references.KeyOf(s).String())
 	}
 	return keys
 }
@@ -81,7 +82,7 @@ func onBinding[B bindings.Binding]() handler.TypedEventHandler[B, reconcile.Requ
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []reconcile.Request {
 		requests := []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(b)}}
 		for _, s := range b.BindingSpec().RequiredBy {
-			requests = append(requests, reconcile.Request{NamespacedName: keyOf(s)})
+			requests = append(requests, reconcile.Request{NamespacedName: references.KeyOf(s)})
 		}
 		return requests
 	})
@@ -94,6 +95,13 @@ func relevant[B client.Object]() predicate.TypedPredicate[B] {
 // Watch adds a source of bindings to look at.
 func (c *Controller) Watch(s source.Source) error { return c.controller.Watch(s) }
 
+// Unhurried is a source that a controller doesn't wait for when it starts: one of a kind that may not exist would keep the controller, and
+// with it the process, from starting.
+func Unhurried[R comparable](s source.TypedSource[R]) source.TypedSource[R] { return unhurried[R]{s} }
+
+// unhurried hides that a source can be waited for.
+type unhurried[R comparable] struct{ source.TypedSource[R] }
+
 // WatchKind wakes referrers when objects of the kind change: those that refer to them, and the objects' own bindings.
 func (c *Controller) WatchKind(gvk schema.GroupVersionKind) error {
 	kind := &unstructured.Unstructured{}
@@ -103,7 +111,7 @@ func (c *Controller) WatchKind(gvk schema.GroupVersionKind) error {
 			queue.Add(reconcile.Request{NamespacedName: referrer})
 		}
 	}
-	return c.controller.Watch(source.TypedKind(c.manager.GetCache(), kind, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{
+	return c.controller.Watch(Unhurried(source.TypedKind(c.manager.GetCache(), kind, handler.TypedFuncs[*unstructured.Unstructured, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(queue, e.Object)
 		},
@@ -121,7 +129,7 @@ func (c *Controller) WatchKind(gvk schema.GroupVersionKind) error {
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			wake(queue, e.Object)
 		},
-	}))
+	})))
 }
 
 // meaningChanged is false for changes of the status. What has no generation counts as changed.

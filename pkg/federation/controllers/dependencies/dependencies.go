@@ -2,12 +2,12 @@ package dependencies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,13 +17,14 @@ import (
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/references"
 )
 
 // dependencies keeps one referrer's entry in spec.requiredBy of all that it refers to.
 type dependencies struct {
 	client client.Client
 	events events.EventRecorder
-	source Source
+	source references.Source
 	index  *index
 	// watch has the objects of a kind watched.
 	watch func(schema.GroupVersionKind) error
@@ -37,18 +38,18 @@ func (d *dependencies) Reconcile(ctx context.Context, request reconcile.Request)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	references, err := d.references(ctx, referrer)
+	refers, err := d.references(ctx, referrer)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d.index.set(request.NamespacedName, references)
-	objects, err := d.find(ctx, references)
+	d.index.set(request.NamespacedName, refers)
+	objects, err := d.find(ctx, refers)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	var snapshot *workv1alpha2.BindingSnapshot
 	if len(objects) > 0 {
-		snapshot = snapshotOf(request.NamespacedName, referrer.BindingSpec())
+		snapshot = references.SnapshotOf(request.NamespacedName, referrer.BindingSpec())
 	}
 	wanted := map[types.NamespacedName]bool{}
 	for _, object := range objects {
@@ -65,7 +66,7 @@ func (d *dependencies) Reconcile(ctx context.Context, request reconcile.Request)
 }
 
 // references of a binding that takes along what its object refers to; none of others.
-func (d *dependencies) references(ctx context.Context, referrer bindings.Binding) ([]reference, error) {
+func (d *dependencies) references(ctx context.Context, referrer bindings.Binding) ([]references.Reference, error) {
 	if referrer == nil || referrer.GetDeletionTimestamp() != nil || !referrer.BindingSpec().PropagateDeps {
 		return nil, nil
 	}
@@ -73,27 +74,25 @@ func (d *dependencies) references(ctx context.Context, referrer bindings.Binding
 	if err != nil || template == nil || template.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	found, err := d.source.Dependencies(ctx, template)
-	if err != nil {
-		d.events.Eventf(template, referrer, corev1.EventTypeWarning, "DependenciesNotUnderstood", "Propagate", "%v", err)
-		return nil, fmt.Errorf("dependencies of %s: %w", bindings.TemplateOf(referrer), err)
+	found, err := references.Of(ctx, d.source, template)
+	if err == nil {
+		return found, nil
 	}
-	references, err := understand(found, template)
-	if err != nil {
-		d.events.Eventf(template, referrer, corev1.EventTypeWarning, "DependenciesNotUnderstood", "Propagate", "%v", err)
+	d.events.Eventf(template, referrer, corev1.EventTypeWarning, "DependenciesNotUnderstood", "Propagate", "%v", err)
+	if errors.Is(err, references.ErrWrong) {
 		return nil, reconcile.TerminalError(err)
 	}
-	return references, nil
+	return nil, fmt.Errorf("dependencies of %s: %w", bindings.TemplateOf(referrer), err)
 }
 
 // find gives the objects that there are; their kinds are watched from then on.
-func (d *dependencies) find(ctx context.Context, references []reference) ([]*unstructured.Unstructured, error) {
+func (d *dependencies) find(ctx context.Context, refers []references.Reference) ([]*unstructured.Unstructured, error) {
 	var result []*unstructured.Unstructured
-	for _, r := range references {
+	for _, r := range refers {
 		if err := d.watch(r.GroupVersionKind); err != nil {
 			return nil, err
 		}
-		objects, err := d.lookUp(ctx, r)
+		objects, err := references.Find(ctx, d.client, r)
 		if err != nil {
 			return nil, err
 		}
@@ -102,30 +101,6 @@ func (d *dependencies) find(ctx context.Context, references []reference) ([]*uns
 				result = append(result, object)
 			}
 		}
-	}
-	return result, nil
-}
-
-func (d *dependencies) lookUp(ctx context.Context, r reference) ([]*unstructured.Unstructured, error) {
-	if r.labels == nil {
-		object, err := bindings.GetTemplate(ctx, d.client, bindings.TemplateKey{GroupVersionKind: r.GroupVersionKind, NamespacedName: r.NamespacedName})
-		if err != nil || object == nil {
-			return nil, err
-		}
-		return []*unstructured.Unstructured{object}, nil
-	}
-	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(r.GroupVersion().WithKind(r.Kind + "List"))
-	err := d.client.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: r.labels})
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing dependencies of kind %s: %w", r.Kind, err)
-	}
-	result := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		result[i] = &list.Items[i]
 	}
 	return result, nil
 }
@@ -155,7 +130,7 @@ func (d *dependencies) attach(ctx context.Context, key types.NamespacedName, obj
 			"binding %s belongs to a %s of API %s with the same name", existing.GetName(), object.GetKind(), existing.BindingSpec().Resource.APIVersion)
 		return nil
 	}
-	return d.write(ctx, existing, keyOf(*snapshot), snapshot)
+	return d.write(ctx, existing, references.KeyOf(*snapshot), snapshot)
 }
 
 // detachOthers takes the referrer out of all bindings but the wanted ones.
@@ -178,7 +153,7 @@ func (d *dependencies) detachOthers(ctx context.Context, referrer types.Namespac
 func (d *dependencies) write(ctx context.Context, existing bindings.Binding, referrer types.NamespacedName, snapshot *workv1alpha2.BindingSnapshot) error {
 	updated := existing.DeepCopyObject().(bindings.Binding)
 	spec := updated.BindingSpec()
-	spec.RequiredBy = withSnapshot(spec.RequiredBy, referrer, snapshot)
+	spec.RequiredBy = references.WithSnapshot(spec.RequiredBy, referrer, snapshot)
 	if !bindings.IsPlaced(spec) && len(spec.RequiredBy) > 0 {
 		if err := d.inherit(ctx, spec); err != nil {
 			return err
@@ -197,7 +172,7 @@ func (d *dependencies) write(ctx context.Context, existing bindings.Binding, ref
 func (d *dependencies) inherit(ctx context.Context, spec *workv1alpha2.ResourceBindingSpec) error {
 	var referrers []*workv1alpha2.ResourceBindingSpec
 	for _, s := range spec.RequiredBy {
-		referrer, err := bindings.Get(ctx, d.client, keyOf(s))
+		referrer, err := bindings.Get(ctx, d.client, references.KeyOf(s))
 		if err != nil {
 			return err
 		}
@@ -205,6 +180,6 @@ func (d *dependencies) inherit(ctx context.Context, spec *workv1alpha2.ResourceB
 			referrers = append(referrers, referrer.BindingSpec())
 		}
 	}
-	inherit(spec, referrers)
+	references.Inherit(spec, referrers)
 	return nil
 }

@@ -2,7 +2,6 @@ package dependencies
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -22,14 +21,15 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/references"
 )
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// references is a Source that says the same of every object.
-type references []configv1alpha1.DependentObjectReference
+// sourceOf is a Source that says the same of every object.
+type sourceOf []configv1alpha1.DependentObjectReference
 
-func (r references) Dependencies(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+func (r sourceOf) Dependencies(context.Context, *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	return r, nil
 }
 
@@ -58,7 +58,7 @@ type fixture struct {
 	watched    []schema.GroupVersionKind
 }
 
-func newFixture(t *testing.T, source Source, objects ...client.Object) *fixture {
+func newFixture(t *testing.T, source references.Source, objects ...client.Object) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, workv1alpha2.AddToScheme} {
@@ -128,7 +128,7 @@ func named1(name string) configv1alpha1.DependentObjectReference {
 
 func TestDependencyFollowsItsReferrers(t *testing.T) {
 	objects := slices.Concat(referrer("a", nil, "m1", "m2"), referrer("b", nil, "m2", "m3"), []client.Object{configMap("shop", "settings", nil)})
-	f := newFixture(t, references{named1("settings"), named1("absent"), named1("a"), named1("b")}, objects...)
+	f := newFixture(t, sourceOf{named1("settings"), named1("absent"), named1("a"), named1("b")}, objects...)
 	f.reconcile("a", "b")
 	f.want("settings", "a-configmap:m1", "a-configmap:m2", "b-configmap:m2", "b-configmap:m3")
 	f.want("a", "b-configmap:m2", "b-configmap:m3") // Not by itself.
@@ -156,7 +156,7 @@ func TestDependencyFollowsItsReferrers(t *testing.T) {
 }
 
 func TestWhatAppearsLaterIsAttached(t *testing.T) {
-	f := newFixture(t, references{named1("settings")}, referrer("a", nil, "m1")...)
+	f := newFixture(t, sourceOf{named1("settings")}, referrer("a", nil, "m1")...)
 	f.reconcile("a")
 	f.want("settings")
 	if !slices.Contains(f.watched, configMapKind) {
@@ -181,7 +181,7 @@ func TestSelectors(t *testing.T) {
 	}
 	objects := append(referrer("a", nil, "m1"), configMap("shop", "one", map[string]string{"app": "shop"}), configMap("shop", "two", nil),
 		configMap("elsewhere", "three", map[string]string{"app": "shop"}), configMap("shop", "skipped", map[string]string{"app": "shop"}))
-	f := newFixture(t, references{selector}, objects...)
+	f := newFixture(t, sourceOf{selector}, objects...)
 	f.reconcile("a")
 	f.want("one", "a-configmap:m1")
 	f.want("two")
@@ -199,95 +199,11 @@ func TestOwnPolicyStaysInCharge(t *testing.T) {
 	own := referrer("settings", func(s *workv1alpha2.ResourceBindingSpec) {
 		s.PropagateDeps, s.ConflictResolution = false, policyv1alpha1.ConflictAbort
 	}, "m9")
-	f := newFixture(t, references{named1("settings")}, append(referrer("a", overwrite, "m1"), own...)...)
+	f := newFixture(t, sourceOf{named1("settings")}, append(referrer("a", overwrite, "m1"), own...)...)
 	f.reconcile("a")
 	f.want("settings", "a-configmap:m1")
 	b := f.binding("settings")
 	if b.Spec.ConflictResolution != policyv1alpha1.ConflictAbort || len(bindings.Targets(&b.Spec)) != 2 {
 		t.Errorf("spec %+v", b.Spec)
-	}
-}
-
-func TestInherit(t *testing.T) {
-	overwrite := &workv1alpha2.ResourceBindingSpec{ConflictResolution: policyv1alpha1.ConflictOverwrite, Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}}}
-	preserve := &workv1alpha2.ResourceBindingSpec{PreserveResourcesOnDeletion: new(true), Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}}
-	suspended := &workv1alpha2.ResourceBindingSpec{
-		Clusters:   []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m3"}},
-		Suspension: &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}},
-	}
-	tests := map[string]struct {
-		referrers []*workv1alpha2.ResourceBindingSpec
-		conflict  policyv1alpha1.ConflictResolution
-		preserve  bool
-		suspended []string
-	}{
-		"nobody says anything":            {[]*workv1alpha2.ResourceBindingSpec{{}}, policyv1alpha1.ConflictAbort, false, nil},
-		"one overwrites, one preserves":   {[]*workv1alpha2.ResourceBindingSpec{overwrite, preserve}, policyv1alpha1.ConflictOverwrite, true, nil},
-		"suspended where all agree":       {[]*workv1alpha2.ResourceBindingSpec{suspended, preserve}, policyv1alpha1.ConflictAbort, true, []string{"m3"}},
-		"suspended everywhere, by a lone": {[]*workv1alpha2.ResourceBindingSpec{suspended}, policyv1alpha1.ConflictAbort, false, []string{"m1", "m3"}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			spec := &workv1alpha2.ResourceBindingSpec{PreserveResourcesOnDeletion: new(true)}
-			inherit(spec, tc.referrers)
-			if spec.ConflictResolution != tc.conflict || (spec.PreserveResourcesOnDeletion != nil) != tc.preserve {
-				t.Errorf("got %s, preserve %v", spec.ConflictResolution, spec.PreserveResourcesOnDeletion)
-			}
-			var got []string
-			if spec.Suspension != nil {
-				got = spec.Suspension.DispatchingOnClusters.ClusterNames
-			}
-			if !reflect.DeepEqual(got, tc.suspended) {
-				t.Errorf("suspended %v, want %v", got, tc.suspended)
-			}
-		})
-	}
-}
-
-func TestCopiesThatAreEvictedKeepTheirDependencies(t *testing.T) {
-	spec := &workv1alpha2.ResourceBindingSpec{
-		Clusters: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 3}}, GracefulEvictionTasks: []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}},
-	}
-	got := snapshotOf(types.NamespacedName{Namespace: "shop", Name: "a"}, spec)
-	if len(got.Clusters) != 2 || got.Clusters[0].Name != "m1" || got.Clusters[1].Replicas != 3 {
-		t.Errorf("%+v", got)
-	}
-	if snapshotOf(types.NamespacedName{}, &workv1alpha2.ResourceBindingSpec{}) != nil {
-		t.Error("what is nowhere requires nothing")
-	}
-}
-
-func TestAnnotation(t *testing.T) {
-	tests := map[string]struct {
-		text string
-		want int
-		bad  bool
-	}{
-		"absent":            {"", 0, false},
-		"by labels":         {`[{"apiVersion":"v1","kind":"Service","labelSelector":{"matchLabels":{"app":"shop"}}}]`, 1, false},
-		"by name":           {`[{"apiVersion":"v1","kind":"Service","name":"shop","namespace":"shop"}]`, 1, false},
-		"another namespace": {`[{"apiVersion":"v1","kind":"Secret","name":"root","namespace":"kube-system"}]`, 0, true},
-		"no list":           {`{}`, 0, true},
-		"no kind":           {`[{"apiVersion":"v1","name":"shop"}]`, 0, true},
-		"neither":           {`[{"apiVersion":"v1","kind":"Service"}]`, 0, true},
-		"bad selector":      {`[{"apiVersion":"v1","kind":"Service","labelSelector":{"matchLabels":{"-":"?"}}}]`, 0, true},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			object := &unstructured.Unstructured{Object: map[string]any{}}
-			object.SetNamespace("shop")
-			if tc.text != "" {
-				object.SetAnnotations(map[string]string{Annotation: tc.text})
-			}
-			got, err := understand(nil, object)
-			if len(got) != tc.want || (err != nil) != tc.bad {
-				t.Errorf("got %v, %v", got, err)
-			}
-			for _, r := range got {
-				if r.Namespace != "shop" {
-					t.Errorf("namespace %q", r.Namespace)
-				}
-			}
-		})
 	}
 }

@@ -1,0 +1,358 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
+)
+
+// Options of an agent.
+type Options struct {
+	// Member leads to the member's API.
+	Member *rest.Config
+	// Namespace in the member that holds the agent's Secrets.
+	Namespace string
+	// Allowance is what the fleet may manage in the member.
+	Allowance registration.Allowance
+	// Workers is the number of objects that are handled at once.
+	Workers int
+	// MetricsAddress and HealthAddress are listened on; "0" turns one off.
+	MetricsAddress, HealthAddress string
+	// Clusters says how often the member is looked at.
+	Clusters controllers.ClusterOptions
+	// LeaseDuration is how long the agent may be silent before the fleet counts the member as unreachable: seconds, a minute at most.
+	LeaseDuration time.Duration
+	// CertificateLifetime is what certificates are asked to have; they are renewed at half of it.
+	CertificateLifetime time.Duration
+	// RenewAt says when a certificate is renewed; nil means when half of its life is over.
+	RenewAt func(*x509.Certificate) time.Time
+	// Retry is between two tries to be accepted, to renew, and to find out whether the member has left.
+	Retry time.Duration
+}
+
+// DefaultOptions are what production uses.
+func DefaultOptions() Options {
+	return Options{
+		Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: controllers.DefaultClusterOptions(),
+		LeaseDuration: 20 * time.Second, CertificateLifetime: registration.DefaultCertificateLifetime, Retry: 5 * time.Second,
+	}
+}
+
+// Validate tells what an agent cannot do.
+func (o Options) Validate() error {
+	switch {
+	case o.Namespace == "":
+		return errors.New("--namespace: name the namespace of the member that holds the invitation")
+	case o.LeaseDuration < time.Second || o.LeaseDuration > time.Minute:
+		return fmt.Errorf("--lease-duration %s: from 1s to 1m", o.LeaseDuration)
+	case o.CertificateLifetime < 10*time.Minute:
+		return fmt.Errorf("--certificate-lifetime %s: 10m at least", o.CertificateLifetime)
+	}
+	return o.Allowance.Validate()
+}
+
+// agent of one member.
+type agent struct {
+	Options
+	store  store
+	member client.Client
+	scheme *runtime.Scheme
+	log    logr.Logger
+	state  logOnce
+
+	invited *invitation
+	user    string
+	request registration.Request
+	way     *way
+	// fleet is read without a cache.
+	fleet client.Client
+}
+
+// Run serves a member until ctx ends, or until the member has left the fleet and the agent has removed itself.
+func Run(ctx context.Context, options Options) error {
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	if options.RenewAt == nil {
+		options.RenewAt = halfTime
+	}
+	scheme, err := controllers.NewScheme()
+	if err != nil {
+		return err
+	}
+	member, err := client.New(options.Member, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connecting to the member at %s: %w", options.Member.Host, err)
+	}
+	a := &agent{Options: options, store: store{member, options.Namespace}, member: member, scheme: scheme, log: logr.FromContextOrDiscard(ctx).WithName("agent")}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := serveHealth(running, options.HealthAddress); err != nil {
+		return err
+	}
+	if err := a.prepare(running); err != nil {
+		return err
+	}
+	if a.fleet, err = client.New(a.way.config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("connecting to the fleet at %s: %w", a.way.config.Host, err)
+	}
+	left := make(chan error, 1)
+	go func() {
+		left <- a.watchFarewell(running)
+		stop()
+	}()
+	err = a.serve(running)
+	stop()
+	if farewell := <-left; errors.Is(farewell, errLeft) {
+		return nil
+	}
+	return err
+}
+
+// prepare gets a certificate, however long that takes.
+func (a *agent) prepare(ctx context.Context) error {
+	for {
+		certificate, err := a.obtain(ctx)
+		if err == nil {
+			a.way.use(certificate)
+			return nil
+		}
+		a.explain(err)
+		if err := a.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *agent) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(a.Retry):
+		return nil
+	}
+}
+
+// explain says what somebody has to do.
+func (a *agent) explain(err error) {
+	switch {
+	case errors.Is(err, errUndecided):
+	case apierrors.IsUnauthorized(err):
+		a.state.say(a.log, "The invitation has expired, or the member was removed: invite the agent again and apply the manifest", "command", "trellisctl register")
+	default:
+		a.state.say(a.log, "Cannot get a certificate yet", "reason", err.Error())
+	}
+}
+
+// obtain gives the stored certificate, or tries to get the first one.
+func (a *agent) obtain(ctx context.Context) (*tls.Certificate, error) {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	invited, err := a.store.invitation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: invited.member, UID: types.UID(invited.uid)}}
+	a.invited, a.user = invited, registration.AgentUser(cluster)
+	if a.way, err = newWay(invited.config); err != nil {
+		return nil, err
+	}
+	secret, err := a.store.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.describe(ctx); err != nil {
+		return nil, err
+	}
+	if known := certificate(secret, a.user, time.Now()); known != nil {
+		return known, nil
+	}
+	fleet, err := client.New(invited.config, client.Options{Scheme: a.scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the fleet at %s: %w", invited.config.Host, err)
+	}
+	key := secret.Data[corev1.TLSPrivateKeyKey]
+	signed, err := ask(ctx, fleet, a.request, key)
+	if err != nil {
+		a.tellFingerprint(err, key)
+		return nil, err
+	}
+	return a.keep(ctx, signed, key)
+}
+
+func (a *agent) tellFingerprint(err error, key []byte) {
+	if fingerprint, keyErr := registration.KeyFingerprint(key); keyErr == nil && errors.Is(err, errUndecided) {
+		a.state.say(a.log, "Waiting to be accepted in the fleet by somebody who compares the fingerprint of this agent's key", "fleet", a.invited.config.Host,
+			"member", a.invited.member, "fingerprint", fingerprint, "command", "trellisctl accept "+a.invited.member)
+	}
+}
+
+// describe finds out what the agent says about its member when it asks.
+func (a *agent) describe(ctx context.Context) error {
+	id, err := registration.Identity(ctx, a.member)
+	if err != nil {
+		return fmt.Errorf("the member does not answer as it should: %w", err)
+	}
+	asking, err := discovery.NewDiscoveryClientForConfig(a.Member)
+	if err != nil {
+		return err
+	}
+	version, err := asking.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("the member's version: %w", err)
+	}
+	a.request = registration.Request{Member: a.invited.member, UID: a.invited.uid, ID: id, Version: version.GitVersion, Lifetime: a.CertificateLifetime}
+	return nil
+}
+
+// keep stores a certificate with its key before it is used.
+func (a *agent) keep(ctx context.Context, signed, key []byte) (*tls.Certificate, error) {
+	entries := map[string][]byte{corev1.TLSCertKey: signed, corev1.TLSPrivateKeyKey: key}
+	pair := certificate(&corev1.Secret{Data: entries}, a.user, time.Now())
+	if pair == nil {
+		return nil, fmt.Errorf("the fleet's certificate is not one for %s and the agent's key", a.user)
+	}
+	if err := a.store.write(ctx, entries); err != nil {
+		return nil, err
+	}
+	a.log.Info("The fleet has signed a certificate", "member", a.invited.member, "until", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	return pair, nil
+}
+
+// serve runs the controllers.
+func (a *agent) serve(ctx context.Context) error {
+	for {
+		mgr, err := a.manager(ctx)
+		if err == nil {
+			return mgr.Start(ctx)
+		}
+		// What an agent may do follows its acceptance by a moment.
+		a.state.say(a.log, "Cannot read from the fleet yet", "reason", err.Error())
+		if a.pause(ctx) != nil {
+			return nil
+		}
+	}
+}
+
+func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
+	works := clusterv1alpha1.ExecutionNamespace(a.invited.member)
+	mgr, err := manager.New(a.way.config, manager.Options{
+		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
+		Scheme:     a.scheme, Metrics: server.Options{BindAddress: a.MetricsAddress},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&workv1alpha1.Work{}:       {Namespaces: map[string]cache.Config{works: {}}},
+				&clusterv1alpha1.Cluster{}: {Field: fields.OneTermEqualSelector("metadata.name", a.invited.member)},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the fleet: %w", err)
+	}
+	err = controllers.AddAgent(ctx, mgr, controllers.AgentOptions{
+		Name: a.invited.member, Member: a.Member, Workers: a.Workers, Clusters: a.Clusters, Allows: a.Allowance.Check,
+		Identity: func(ctx context.Context) (string, error) { return registration.Identity(ctx, a.member) },
+		Leaving:  func(ctx context.Context) error { return a.store.setLeaving(ctx, true) },
+	})
+	return mgr, errors.Join(err, mgr.Add(manager.RunnableFunc(a.heartbeats)), mgr.Add(manager.RunnableFunc(a.renewals)))
+}
+
+// heartbeats renew the Lease.
+func (a *agent) heartbeats(ctx context.Context) error {
+	ticker := time.NewTicker(a.LeaseDuration / 4)
+	defer ticker.Stop()
+	for {
+		if err := a.beat(ctx); err != nil && ctx.Err() == nil {
+			a.log.V(1).Info("Cannot renew the lease in the fleet", "reason", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (a *agent) beat(ctx context.Context) error {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: a.invited.member}}
+	before := lease.DeepCopy()
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: new(a.invited.member), LeaseDurationSeconds: new(int32(a.LeaseDuration.Seconds())), RenewTime: new(metav1.NowMicro()),
+	}
+	return a.fleet.Patch(ctx, lease, client.MergeFrom(before))
+}
+
+// renewals replace the certificate, with a new key, when half of its life is over. One that has expired ends the agent: it starts again
+// by asking to be accepted.
+func (a *agent) renewals(ctx context.Context) error {
+	var key []byte
+	for {
+		leaf := a.way.certificate.Load().Leaf
+		if time.Now().After(leaf.NotAfter) {
+			return fmt.Errorf("the agent's certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+		}
+		wait := time.Until(a.RenewAt(leaf))
+		if wait <= 0 {
+			wait = a.Retry
+			if replaced, err := a.renew(ctx, &key); err != nil && !errors.Is(err, errUndecided) && ctx.Err() == nil {
+				a.state.say(a.log, "Cannot renew the certificate yet", "reason", err.Error())
+			} else if replaced {
+				key = nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(wait, time.Hour)):
+		}
+	}
+}
+
+func (a *agent) renew(ctx context.Context, key *[]byte) (bool, error) {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	if *key == nil {
+		made, err := registration.NewKey()
+		if err != nil {
+			return false, err
+		}
+		*key = made
+	}
+	signed, err := ask(ctx, a.fleet, a.request, *key)
+	if err != nil {
+		return false, err
+	}
+	certificate, err := a.keep(ctx, signed, *key)
+	if err != nil {
+		return false, err
+	}
+	a.way.use(certificate)
+	return true, nil
+}

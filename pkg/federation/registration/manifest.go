@@ -1,0 +1,218 @@
+package registration
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// InvitationSecret, in the agent's namespace, holds what it asks to be accepted with.
+	InvitationSecret = "invitation"
+	// Keys of that Secret.
+	InvitationKubeconfig = "kubeconfig"
+	InvitationMember     = "member"
+	InvitationUID        = "uid"
+
+	agentName       = "agent"
+	agentHealthPort = 8081
+	// writeSuffix, behind the name of an agent's access, is what it may do in the namespaces that it is bound to.
+	writeSuffix = "-write"
+)
+
+// invitationHash, on the agent's pods, is of the invitation that they were started with.
+const invitationHash = "federation.trellis.garden/invitation-hash"
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// AgentOptions say how an agent runs in its member.
+type AgentOptions struct {
+	// Image of the federation controllers.
+	Image string
+	// Allowance is what the fleet may manage.
+	Allowance
+}
+
+// Manifest is what an agent consists of in its member, in the order in which it is created. Applying it is how the owner of the member
+// accepts the fleet, so what the fleet may do is all in it.
+func (i *Invitation) Manifest(options AgentOptions) []client.Object {
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Access}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.Access, Name: agentName}, AutomountServiceAccountToken: new(false)},
+	}
+	objects = append(objects, i.access(options.Namespaces)...)
+	objects = append(objects, i.secret(), i.deployment(options))
+	for _, object := range objects {
+		object.SetLabels(map[string]string{managedByLabel: managedBy})
+	}
+	return objects
+}
+
+func (i *Invitation) secret() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.Access, Name: InvitationSecret},
+		Data:       map[string][]byte{InvitationKubeconfig: i.Kubeconfig, InvitationMember: []byte(i.Member), InvitationUID: []byte(i.UID)},
+	}
+}
+
+// access is everything, or with namespaces: reading everywhere, which capacity and watches need, and writing in these and in its own.
+func (i *Invitation) access(namespaces []string) []client.Object {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.Access, Name: agentName}}
+	toRole := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: i.Access}, Rules: accessRules()}
+	objects := []client.Object{role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: i.Access}, RoleRef: toRole(i.Access), Subjects: subjects}}
+	if len(namespaces) == 0 {
+		return objects
+	}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{i.Access}, Verbs: []string{"delete"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"}, ResourceNames: []string{i.Access, i.Access + writeSuffix}, Verbs: []string{"delete"}},
+	}
+	write := i.Access + writeSuffix
+	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: write}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}})
+	for _, namespace := range namespaces {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	for _, namespace := range append(slices.Clone(namespaces), i.Access) {
+		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: i.Access}, RoleRef: toRole(write), Subjects: subjects})
+	}
+	return objects
+}
+
+func (i *Invitation) deployment(options AgentOptions) *appsv1.Deployment {
+	selector := map[string]string{"app.kubernetes.io/name": "trellis-agent"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.Access, Name: agentName},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)), RevisionHistoryLimit: new(int32(1)),
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Template: corev1.PodTemplateSpec{
+				// Another invitation starts the agent anew: it may lead to another address, or pin another authority.
+				ObjectMeta: metav1.ObjectMeta{Labels: selector, Annotations: map[string]string{invitationHash: hashOf(i.Kubeconfig)}},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: agentName, AutomountServiceAccountToken: new(true), EnableServiceLinks: new(false),
+					SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+					Containers:      []corev1.Container{i.container(options)},
+				},
+			},
+		},
+	}
+}
+
+func (i *Invitation) container(options AgentOptions) corev1.Container {
+	arguments := []string{"agent", "--namespace=" + i.Access}
+	if len(options.Namespaces) > 0 {
+		arguments = append(arguments, "--allow-namespaces="+strings.Join(options.Namespaces, ","))
+	}
+	if len(options.Kinds) > 0 {
+		arguments = append(arguments, "--allow-kinds="+strings.Join(options.Kinds, ","))
+	}
+	health := func(path string) *corev1.Probe {
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(agentHealthPort)}}, PeriodSeconds: 10, TimeoutSeconds: 5}
+	}
+	return corev1.Container{
+		Name: agentName, Image: options.Image, Args: arguments,
+		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "256MiB"}},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		LivenessProbe: health("/healthz"),
+	}
+}
+
+// YAML prints objects as kubectl takes them.
+func YAML(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
+	var text strings.Builder
+	for _, object := range objects {
+		plain, err := plainOf(scheme, object)
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := yaml.Marshal(plain.Object)
+		if err != nil {
+			return nil, err
+		}
+		text.WriteString("---\n")
+		text.Write(encoded)
+	}
+	return []byte(text.String()), nil
+}
+
+// plainOf drops what only servers fill in.
+func plainOf(scheme *runtime.Scheme, object client.Object) (*unstructured.Unstructured, error) {
+	plain := &unstructured.Unstructured{}
+	if err := scheme.Convert(object, plain, nil); err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", object, err)
+	}
+	delete(plain.Object, "status")
+	unstructured.RemoveNestedField(plain.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(plain.Object, "spec", "template", "metadata", "creationTimestamp")
+	return plain, nil
+}
+
+// ApplyManifest brings an agent into a member.
+func ApplyManifest(ctx context.Context, member client.Client, objects []client.Object) error {
+	for _, object := range objects {
+		plain, err := plainOf(member.Scheme(), object)
+		if err != nil {
+			return err
+		}
+		if err := member.Apply(ctx, client.ApplyConfigurationFromUnstructured(plain), client.FieldOwner("trellisctl"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("%s %s in the member: %w", plain.GetKind(), client.ObjectKeyFromObject(plain), err)
+		}
+	}
+	return nil
+}
+
+// RemoveAgent takes an agent out of its member: the namespace that it runs in, and what it may do there, its own rights last.
+func RemoveAgent(ctx context.Context, member client.Client, access string) error {
+	var bindings rbacv1.RoleBindingList
+	if err := member.List(ctx, &bindings, client.MatchingLabels{managedByLabel: managedBy}); err != nil {
+		return fmt.Errorf("listing the agent's rights: %w", err)
+	}
+	var objects []client.Object
+	for i := range bindings.Items {
+		if b := &bindings.Items[i]; b.Name == access && b.Namespace != access {
+			objects = append(objects, b)
+		}
+	}
+	objects = append(objects,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: access}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access + writeSuffix}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: access}},
+	)
+	for _, object := range objects {
+		if err := member.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return nil
+}

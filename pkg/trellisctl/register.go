@@ -1,0 +1,186 @@
+package trellisctl
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	"github.com/trellis-garden/trellis/pkg/imagevector"
+	"github.com/trellis-garden/trellis/pkg/version"
+)
+
+func (c *cli) registerCommand() *cobra.Command {
+	var access fleetAccess
+	var kubeconfig, kubeContext string
+	options := registration.RegisterOptions{}
+	agent := registration.AgentOptions{}
+	command := &cobra.Command{
+		Use:   "register NAME",
+		Short: "Invite a cluster to a fleet by an agent in it, which talks to the fleet (pull)",
+		Long: `register is for clusters that the fleet cannot reach. It makes a member that waits for its agent, and prints the manifest of the
+agent, or applies it with --kubeconfig. Both sides have a say: the owner of the cluster accepts the fleet by applying the manifest, which
+pins the fleet's certificate authority and holds all that the fleet may do there (--allow-namespaces, --allow-kinds); the fleet accepts
+the agent with "trellisctl accept", by the fingerprint of its key.
+
+The manifest holds a token that is good for asking for a certificate and nothing else, for as long as --token-lifetime says. Registering
+the same name again gives another.`,
+		Example: `  trellisctl register edge1 --project demo --shoot fleet > agent.yaml
+  trellisctl register edge2 --fleet-kubeconfig fleet.yaml --kubeconfig edge2.yaml --allow-namespaces shop,blog
+  trellisctl accept edge2 --fleet-kubeconfig fleet.yaml`,
+		Args: exactlyOneName,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if options.TokenLifetime < 10*time.Minute {
+				return fmt.Errorf("--token-lifetime %s: must be at least 10m", options.TokenLifetime)
+			}
+			if err := agent.Validate(); err != nil {
+				return err
+			}
+			image, err := agentImage(agent.Image)
+			if err != nil {
+				return err
+			}
+			agent.Image = image
+			fleet, err := c.fleet(command.Context(), access)
+			if err != nil {
+				return err
+			}
+			options.Name = arguments[0]
+			invitation, err := registration.Register(command.Context(), fleet.Client, fleet.Config, options)
+			if err != nil {
+				return err
+			}
+			objects := invitation.Manifest(agent)
+			if kubeconfig == "" && kubeContext == "" {
+				err = printManifest(command, objects)
+			} else {
+				err = applyManifest(command, kubeconfig, kubeContext, objects)
+			}
+			if err != nil {
+				return err
+			}
+			tellNext(command, invitation, fleet.Config.Insecure)
+			return nil
+		},
+	}
+	access.flags(command)
+	descriptionFlags(command, &options.Description)
+	flags := command.Flags()
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, to apply the manifest at once instead of printing it")
+	flags.StringVar(&kubeContext, "context", "", "context in that kubeconfig (default: its current one)")
+	flags.StringVar(&options.Endpoint, "fleet-endpoint", "", "URL of the fleet's API as the agent reaches it (default: the one of the fleet's kubeconfig)")
+	flags.DurationVar(&options.TokenLifetime, "token-lifetime", time.Hour, "how long the agent may ask to be accepted with this manifest")
+	flags.StringVar(&agent.Image, "image", "", "image of the agent (default: that of the fleet's controllers in this version)")
+	flags.StringSliceVar(&agent.Namespaces, "allow-namespaces", nil, "namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")
+	flags.StringSliceVar(&agent.Kinds, "allow-kinds", nil, "kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
+	return command
+}
+
+func agentImage(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	vector, err := imagevector.Load()
+	if err != nil {
+		return "", err
+	}
+	image, err := vector.Find("federation", imagevector.Tag(version.Version))
+	if err != nil {
+		return "", err
+	}
+	return image.String(), nil
+}
+
+func printManifest(command *cobra.Command, objects []client.Object) error {
+	text, err := registration.YAML(clientgoscheme.Scheme, objects)
+	if err != nil {
+		return err
+	}
+	_, err = command.OutOrStdout().Write(text)
+	return err
+}
+
+func applyManifest(command *cobra.Command, kubeconfig, kubeContext string, objects []client.Object) error {
+	config, err := configFrom(kubeconfig, kubeContext, "--kubeconfig")
+	if err != nil {
+		return err
+	}
+	member, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster at %s: %w", config.Host, err)
+	}
+	return registration.ApplyManifest(command.Context(), member, objects)
+}
+
+func tellNext(command *cobra.Command, invitation *registration.Invitation, insecure bool) {
+	say := tell(command)
+	if insecure {
+		say("Warning: the fleet's kubeconfig accepts any server certificate, so the agent will too")
+	}
+	say("%s is invited until %s. When its agent runs, compare the fingerprint in its log and accept it: trellisctl accept %s",
+		invitation.Member, invitation.Expires.Local().Format(time.RFC1123), invitation.Member)
+	say("Its log: kubectl -n %s logs deployment/agent", invitation.Access)
+}
+
+func (c *cli) acceptCommand() *cobra.Command {
+	var access fleetAccess
+	var key string
+	command := &cobra.Command{
+		Use:   "accept [NAME]",
+		Short: "Accept the agent of a member that was registered, or list those that wait",
+		Long: `accept lets an agent that was invited with "trellisctl register" serve its member. It shows the fingerprint of the agent's key, which
+is to be the one in the agent's log. With --key it accepts no other.
+
+From then on the agent may read and report on the Works of its own member, and nothing else in the fleet.`,
+		Example: `  trellisctl accept --project demo --shoot fleet
+  trellisctl accept edge1 --key 3f2a9c01d4 --project demo --shoot fleet`,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) > 1 || len(arguments) == 0 && key != "" {
+				return errors.New("name one member, or none to list the agents that wait")
+			}
+			fleet, err := c.fleet(command.Context(), access)
+			if err != nil {
+				return err
+			}
+			name := ""
+			if len(arguments) == 1 {
+				name = arguments[0]
+			}
+			candidates, err := registration.Candidates(command.Context(), fleet.Client, name)
+			if err != nil {
+				return err
+			}
+			if name == "" {
+				return listCandidates(command, candidates)
+			}
+			chosen, err := registration.Choose(candidates, name, key)
+			if err != nil {
+				return err
+			}
+			if err := registration.Accept(command.Context(), fleet.Client, chosen); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "member %s: accepted the agent with key %s (Kubernetes %s, cluster %s)\n", name, chosen.Fingerprint, chosen.Version, chosen.ID)
+			return nil
+		},
+	}
+	access.flags(command)
+	command.Flags().StringVar(&key, "key", "", "fingerprint of the agent's key, or at least its first eight digits")
+	return command
+}
+
+func listCandidates(command *cobra.Command, candidates []registration.Candidate) error {
+	if len(candidates) == 0 {
+		tell(command)("No agent waits to be accepted")
+		return nil
+	}
+	t := newTable(command.OutOrStdout(), "MEMBER", "VERSION", "CLUSTER", "KEY", "WAITS")
+	for _, c := range candidates {
+		t.row(c.Member, c.Version, c.ID, c.Fingerprint, time.Since(c.Since).Round(time.Second).String())
+	}
+	return t.Flush()
+}

@@ -1,0 +1,207 @@
+package federation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/federation/admission"
+)
+
+// Rules that ValidatingAdmissionPolicies and schemas of the fleet's API enforce: what breaks one is refused with a message that names
+// the field, and what keeps to it is accepted.
+func TestAdmission(t *testing.T) {
+	namespace := newNamespace(t)
+	const (
+		selectors = `resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]`
+		divided   = `replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}`
+		failover  = `propagateDeps: true, failover: {application: {decisionConditions: {}`
+	)
+	policy := func(spec string) string {
+		return `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, spec: {` + spec + `}}`
+	}
+	clusterPolicy := func(spec string) string {
+		return `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, spec: {` + spec + `}}`
+	}
+	placed := func(placement string) string { return policy(selectors + `, placement: {` + placement + `}`) }
+	override := func(spec string) string {
+		return `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, spec: {` + spec + `}}`
+	}
+	rules := func(overriders string) string { return override(`overrideRules: [{overriders: {` + overriders + `}}]`) }
+	taints := func(spec string) string {
+		return `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterTaintPolicy, spec: {` + spec + `}}`
+	}
+	quota := func(spec string) string {
+		return `{apiVersion: policy.karmada.io/v1alpha1, kind: FederatedResourceQuota, spec: {` + spec + `}}`
+	}
+	cluster := func(spec string) string {
+		return `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, spec: {syncMode: Push, ` + spec + `}}`
+	}
+	webhook := func(hook string) string {
+		return `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, webhooks: [{interpreterContextVersions: [v1alpha1], ` + hook + `}]}`
+	}
+	const url = `clientConfig: {url: "https://a.example.com"}`
+	const anyKind = `apiGroups: ["*"], apiVersions: ["*"], kinds: ["*"]`
+	tests := map[string]struct {
+		good, bad, want string
+	}{
+		"namespace of a selector": {
+			policy(`resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: ` + namespace + `}, {apiVersion: v1, kind: Secret, namespace: ""}]`),
+			policy(`resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: elsewhere}]`), "spec.resourceSelectors: namespace must be that of the policy",
+		},
+		"namespace of an override's selector": {
+			override(`overriders: {}, resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: ` + namespace + `}]`),
+			override(`overriders: {}, resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: elsewhere}]`), "spec.resourceSelectors: namespace must be that of the policy",
+		},
+		"namespaces of a cluster-wide policy": {clusterPolicy(`resourceSelectors: [{apiVersion: v1, kind: Secret, namespace: elsewhere}]`), "", ""},
+		"operator of a label selector": {
+			policy(`resourceSelectors: [{apiVersion: v1, kind: Secret, labelSelector: {matchLabels: {a: b}, matchExpressions: [{key: app, operator: Exists}, {key: a/b, operator: NotIn, values: [c]}]}}]`),
+			policy(`resourceSelectors: [{apiVersion: v1, kind: Secret, labelSelector: {matchExpressions: [{key: app, operator: Like, values: [a]}]}}]`), "spec.resourceSelectors: a labelSelector cannot be understood",
+		},
+		"values of a label selector":    {"", placed(`clusterAffinity: {labelSelector: {matchExpressions: [{key: app, operator: In}]}}`), "spec.placement.clusterAffinity: a labelSelector"},
+		"labels of a label selector":    {"", placed(`clusterAffinity: {labelSelector: {matchLabels: {"a b": c}}}`), "spec.placement.clusterAffinity: a labelSelector"},
+		"selector of an affinity term":  {"", placed(`clusterAffinities: [{affinityName: a, labelSelector: {matchLabels: {a: "b c"}}}]`), "spec.placement.clusterAffinities: a labelSelector"},
+		"selector of a weight":          {"", placed(`replicaScheduling: {weightPreference: {staticWeightList: [{targetCluster: {labelSelector: {matchLabels: {"": b}}}, weight: 1}]}}`), "staticWeightList: a labelSelector"},
+		"selector of a limit":           {"", placed(`replicaScheduling: {limits: [{maxReplicas: 1, targetCluster: {labelSelector: {matchLabels: {"": b}}}}]}`), "limits: a labelSelector"},
+		"selector of a rule":            {"", override(`overrideRules: [{overriders: {}, targetCluster: {labelSelector: {matchLabels: {"": b}}}}]`), "targetCluster: a labelSelector"},
+		"selector of the older form":    {"", override(`overriders: {}, targetCluster: {labelSelector: {matchLabels: {"": b}}}`), "targetCluster: a labelSelector"},
+		"name of an affinity":           {placed(`clusterAffinities: [{affinityName: first-one}]`), placed(`clusterAffinities: [{affinityName: "first one"}]`), "affinityName must consist of"},
+		"overflow without room":         {placed(`clusterAffinities: [{affinityName: a, clusterNames: [m], overflowAffinities: [{affinityName: b}]}], ` + divided), placed(`clusterAffinities: [{affinityName: a, clusterNames: [m], overflowAffinities: [{affinityName: b}]}]`), "overflowAffinities are for replicas that are divided by room"},
+		"overflow of nothing":           {"", placed(`clusterAffinities: [{affinityName: a, overflowAffinities: [{affinityName: b}]}], ` + divided), "must choose its own clusters"},
+		"overflow of the same name":     {"", placed(`clusterAffinities: [{affinityName: a, clusterNames: [m], overflowAffinities: [{affinityName: a}]}], ` + divided), "must be unique"},
+		"overflow, twice the same":      {"", placed(`clusterAffinities: [{affinityName: a, clusterNames: [m], overflowAffinities: [{affinityName: b}, {affinityName: b}]}], ` + divided), "must be unique"},
+		"groups":                        {placed(`workloadAffinity: {affinity: {groupByLabelKey: a}, antiAffinity: {groupByLabelKey: b}}`), placed(`workloadAffinity: {affinity: {groupByLabelKey: a}, antiAffinity: {groupByLabelKey: a}}`), "different groupByLabelKeys"},
+		"key of a group":                {"", placed(`workloadAffinity: {antiAffinity: {groupByLabelKey: "a b"}}`), "must be the key of a label"},
+		"label of a preserved state":    {policy(selectors + `, ` + failover + `, statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.b}"}]}}}`), policy(selectors + `, ` + failover + `, statePreservation: {rules: [{aliasLabelName: "a b", jsonPath: "{.b}"}]}}}`), "aliasLabelName"},
+		"grace period":                  {policy(selectors + `, ` + failover + `, gracePeriodSeconds: 1}}`), policy(selectors + `, ` + failover + `, gracePeriodSeconds: 0}}`), "gracePeriodSeconds"},
+		"suspension":                    {policy(selectors + `, suspension: {dispatching: false, dispatchingOnClusters: {clusterNames: [a]}}`), policy(selectors + `, suspension: {dispatching: true, dispatchingOnClusters: {clusterNames: [a]}}`), "give either dispatching or"},
+		"labels":                        {rules(`labelsOverrider: [{operator: add, value: {a/b: c}}]`), rules(`labelsOverrider: [{operator: add, value: {a: "b c"}}]`), "labelsOverrider"},
+		"labels of the older form":      {"", override(`overriders: {labelsOverrider: [{operator: add, value: {"a b": c}}]}`), "labelsOverrider"},
+		"annotations":                   {rules(`annotationsOverrider: [{operator: add, value: {A/b: "any text"}}]`), rules(`annotationsOverrider: [{operator: add, value: {"a b": c}}]`), "annotationsOverrider"},
+		"path of an image":              {rules(`imageOverrider: [{component: Tag, operator: remove, predicate: {path: /spec/image}}]`), rules(`imageOverrider: [{component: Tag, operator: remove, predicate: {path: spec.image}}]`), "predicate.path"},
+		"path of a field":               {rules(`fieldOverrider: [{fieldPath: /data/a, yaml: [{subPath: /b, operator: add, value: {c: 1}}]}]`), rules(`fieldOverrider: [{fieldPath: data.a, yaml: [{subPath: /b, operator: add, value: 1}]}]`), "fieldPath"},
+		"path in a field":               {rules(`fieldOverrider: [{fieldPath: /data/a, json: [{subPath: /b, operator: remove}]}]`), rules(`fieldOverrider: [{fieldPath: /data/a, json: [{subPath: b, operator: remove}]}]`), "subPath"},
+		"value of a field":              {"", rules(`fieldOverrider: [{fieldPath: /data/a, json: [{subPath: /b, operator: replace}]}]`), "operators add and replace need a value"},
+		"value of nothing":              {"", rules(`fieldOverrider: [{fieldPath: /data/a, yaml: [{subPath: /b, operator: remove, value: 1}]}]`), "operators add and replace need a value"},
+		"taints of a policy":            {taints(`taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}]`), taints(`taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule, value: b}]`), "spec.taints: a taint is told by key and effect"},
+		"keys of taints":                {"", taints(`taints: [{key: "a b", effect: NoSchedule}]`), "spec.taints: key and value"},
+		"targets of a taint policy":     {"", taints(`targetClusters: {labelSelector: {matchLabels: {"": b}}}, taints: [{key: a, effect: NoSchedule}]`), "spec.targetClusters: a labelSelector"},
+		"sum of assignments":            {quota(`overall: {cpu: 300m, pods: 3}, staticAssignments: [{clusterName: a, hard: {cpu: 100m, pods: 1}}, {clusterName: b, hard: {cpu: 200m}}]`), quota(`overall: {cpu: 300m}, staticAssignments: [{clusterName: a, hard: {cpu: 100m}}, {clusterName: b, hard: {cpu: 201m}}]`), "spec.overall: must not be less"},
+		"assigned and not limited":      {"", quota(`overall: {cpu: 1}, staticAssignments: [{clusterName: a, hard: {memory: 1Gi}}]`), "must be in spec.overall"},
+		"a negative amount":             {"", quota(`overall: {cpu: -1}`), "must not be negative"},
+		"a negative assignment":         {"", quota(`overall: {cpu: 1}, staticAssignments: [{clusterName: a, hard: {cpu: "-1"}}]`), "must not be negative"},
+		"cluster of an assignment":      {"", quota(`overall: {cpu: 1}, staticAssignments: [{clusterName: A.b, hard: {cpu: 1}}]`), "must be the name of a cluster"},
+		"endpoint":                      {cluster(`apiEndpoint: "https://10.0.0.1:6443"`), cluster(`apiEndpoint: "10.0.0.1:6443"`), "spec.apiEndpoint"},
+		"endpoint with a user":          {"", cluster(`apiEndpoint: "https://a:b@10.0.0.1:6443"`), "spec.apiEndpoint"},
+		"proxy":                         {cluster(`proxyURL: "socks5://proxy:1080"`), cluster(`proxyURL: "ftp://proxy"`), "spec.proxyURL"},
+		"region":                        {cluster(`region: eu-1, zones: [a, b]`), cluster(`region: "a b"`), "must have the form of values of labels"},
+		"zone":                          {cluster(`zone: a`), cluster(`zone: a, zones: [b]`), "spec.zone"},
+		"taints":                        {cluster(`taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}]`), cluster(`taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}]`), "spec.taints"},
+		"effect of a taint":             {"", cluster(`taints: [{key: a, effect: Never}]`), "effect must be"},
+		"models":                        {cluster(`resourceModels: [{grade: 1, ranges: [{name: cpu, min: "1", max: "9223372036854775807"}]}, {grade: 0, ranges: [{name: cpu, min: 0, max: 1000m}]}]`), cluster(`resourceModels: [{grade: 0, ranges: [{name: cpu, min: 0, max: 1}]}, {grade: 1, ranges: [{name: cpu, min: 2, max: "9223372036854775807"}]}]`), "must follow on each other"},
+		"models that end":               {"", cluster(`resourceModels: [{grade: 0, ranges: [{name: cpu, min: 0, max: 1}]}]`), "must follow on each other"},
+		"models of different resources": {"", cluster(`resourceModels: [{grade: 0, ranges: [{name: cpu, min: 0, max: 1}]}, {grade: 1, ranges: [{name: memory, min: 1, max: "9223372036854775807"}]}]`), "all grades must have ranges"},
+		"name of a webhook":             {webhook(`name: a.example.com, ` + url), webhook(`name: example, ` + url), "webhooks: name must be unique"},
+		"target of a webhook":           {"", webhook(`name: a.example.com, clientConfig: {url: "https://a.example.com", service: {namespace: a, name: b}}`), "a url or a service"},
+		"operations of a webhook":       {webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*"], ` + anyKind + `}]`), webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*", Retain], ` + anyKind + `}]`), "'*' stands alone"},
+		"kinds of a webhook":            {"", webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], kinds: []}]`), "rules need apiGroups"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tc.bad != "" {
+				eventually(t, "it is refused", func() error {
+					err := tried(t, namespace, tc.bad)
+					if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+						return fmt.Errorf("got %w, want it refused because of %q", orNothing(err), tc.want)
+					}
+					return nil
+				})
+			}
+			if tc.good != "" {
+				if err := tried(t, namespace, tc.good); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	long := strings.ReplaceAll(cluster(`provider: a`), "kind: Cluster", `kind: Cluster, metadata: {name: `+strings.Repeat("a", 53)+`}`)
+	if err := tried(t, namespace, long); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.name") {
+		t.Errorf("a name of 53 characters: got %v", err)
+	}
+}
+
+func orNothing(err error) error {
+	if err == nil {
+		return errors.New("no error")
+	}
+	return err
+}
+
+// tried creates an object for no more than an answer.
+func tried(t *testing.T, namespace, text string) error {
+	t.Helper()
+	object := parse(t, text)[0]
+	if object.GetName() == "" {
+		object.SetName("tried")
+	}
+	object.SetNamespace(namespace)
+	namespaced, err := fleet.IsObjectNamespaced(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !namespaced {
+		object.SetNamespace("")
+	}
+	return client.WithFieldValidation(fleet, "Strict").Create(ctx, object, client.DryRunAll)
+}
+
+func TestDeletionProtection(t *testing.T) {
+	namespace := newNamespace(t)
+	protected := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, labels: {resourcetemplate.karmada.io/deletion-protected: Always}}}`)[0]
+	apply(t, fleet, namespace, protected)
+	protected.SetNamespace(namespace)
+	eventually(t, "its deletion is refused", func() error {
+		err := fleet.Delete(ctx, protected, client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "resourcetemplate.karmada.io/deletion-protected") {
+			return orNothing(err)
+		}
+		return nil
+	})
+	if err := fleet.DeleteAllOf(ctx, parse(t, `{apiVersion: v1, kind: ConfigMap}`)[0], client.InNamespace(namespace)); !apierrors.IsForbidden(err) {
+		t.Errorf("deletion of all: got %v", err)
+	}
+	if _, err := get(fleet, "v1", "ConfigMap", namespace, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	protected.SetLabels(map[string]string{"resourcetemplate.karmada.io/deletion-protected": "Never"})
+	apply(t, fleet, namespace, protected)
+	remove(t, fleet, protected)
+}
+
+// What is installed a second time stays as it is.
+func TestAdmissionIsInstalledOnce(t *testing.T) {
+	versions := func() map[string]string {
+		result := map[string]string{}
+		for name := range admission.Policies() {
+			for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+				object, err := get(fleet, "admissionregistration.k8s.io/v1", kind, "", name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				result[kind+name] = fmt.Sprint(object.GetGeneration())
+			}
+		}
+		return result
+	}
+	before := versions()
+	if err := admission.Install(ctx, fleet); err != nil {
+		t.Fatal(err)
+	}
+	if after := versions(); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("before %v, after %v", before, after)
+	}
+}

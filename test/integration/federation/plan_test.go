@@ -1,0 +1,314 @@
+package federation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/plan"
+	"github.com/trellis-garden/trellis/pkg/federation/policies"
+	"github.com/trellis-garden/trellis/pkg/trellisctl"
+)
+
+const planWeb = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: nginx, labels: {app: nginx}}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec:
+      containers: [{name: nginx, image: nginx, envFrom: [{configMapRef: {name: settings}}]}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {color: blue}
+`
+
+// planPolicy places the Deployment; more goes into its spec.
+func planPolicy(name, placement, more string) string {
+	return fmt.Sprintf(`
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: %s}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  placement: {%s}
+  %s
+`, name, placement, more)
+}
+
+const (
+	everywhere = `replicaScheduling: {replicaSchedulingType: Duplicated}`
+	onlyOne    = `clusterAffinity: {clusterNames: [member1]}, replicaScheduling: {replicaSchedulingType: Duplicated}`
+	oneToThree = `replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {staticWeightList: [` +
+		`{targetCluster: {clusterNames: [member1]}, weight: 1}, {targetCluster: {clusterNames: [member2]}, weight: 3}]}}`
+	nowhere = `clusterAffinity: {clusterNames: [member1], exclude: [member1]}`
+)
+
+// predicted is what a plan says of an object: cluster and replicas.
+type predicted struct {
+	policy   string
+	clusters map[string]int32
+}
+
+// planned asks for a plan and prints it, as people see it.
+func planned(t *testing.T, namespace, text string, deleting bool) *plan.Plan {
+	t.Helper()
+	options := trellisctl.PlanOptions{Namespace: namespace, Delete: deleting, Output: "text", Settings: plan.DefaultSettings()}
+	f := &trellisctl.Fleet{Client: fleet, Config: fleetConfig}
+	result, err := f.Plan(ctx, parse(t, text), options, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := trellisctl.PrintPlan(&out, result, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(out.String())
+	return result
+}
+
+// expectation is what the plan says of an object, or, if it says nothing, what there is.
+func expectation(t *testing.T, p *plan.Plan, namespace, kind, name string) predicted {
+	t.Helper()
+	for _, o := range p.Objects {
+		if o.Namespace != namespace || o.Kind != kind || o.Name != name {
+			continue
+		}
+		clusters := map[string]int32{}
+		for _, c := range o.Clusters {
+			if c.Effect != plan.EffectRemoved && c.Effect != plan.EffectKept {
+				clusters[c.Name] = 0
+				if c.ReplicasThen != nil {
+					clusters[c.Name] = *c.ReplicasThen
+				}
+			}
+		}
+		return predicted{o.PolicyThen, clusters}
+	}
+	return actual(t, namespace, kind, name)
+}
+
+func actual(t *testing.T, namespace, kind, name string) predicted {
+	t.Helper()
+	result := predicted{clusters: map[string]int32{}}
+	b, err := bindings.Get(ctx, fleet, types.NamespacedName{Namespace: namespace, Name: bindings.Name(name, kind)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b == nil {
+		return result
+	}
+	result.policy = policies.ClaimedBy(b)
+	for _, target := range bindings.Targets(b.BindingSpec()) {
+		result.clusters[target.Name] = target.Replicas
+	}
+	return result
+}
+
+func becomes(t *testing.T, want predicted, namespace, kind, name string) {
+	t.Helper()
+	eventually(t, kind+" "+name+" is as it was planned", func() error {
+		got := actual(t, namespace, kind, name)
+		if got.policy != want.policy || !maps.Equal(got.clusters, want.clusters) {
+			return fmt.Errorf("got %+v, planned %+v", got, want)
+		}
+		return nil
+	})
+}
+
+func TestPlanIsWhatHappens(t *testing.T) {
+	startFederation(t)
+	tests := map[string]struct {
+		before, change string
+		deleting       bool
+		// deployment and settings are what is expected of both, plan and fleet: replicas in member1 and member2, -1 for absent.
+		deployment, settings [2]int32
+		note                 string
+	}{
+		"a first policy":      {before: planWeb, change: planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1}},
+		"a narrower affinity": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", onlyOne, ""), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
+		"another division":    {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1}},
+		"no cluster fits": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", nowhere, ""), deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1},
+			note: "no cluster fits"},
+		"deletion": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", everywhere, ""), deleting: true, deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1}},
+		"deletion with another policy in the wings": {before: planWeb + planPolicy("a", everywhere, "") + planPolicy("b", onlyOne, ""), change: planPolicy("a", everywhere, ""), deleting: true,
+			deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
+		"no preemption": {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1}},
+		"preemption":    {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9\n  preemption: Always"), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
+		"dependencies":  {before: planWeb + planPolicy("web", onlyOne, ""), change: planPolicy("web", everywhere, "propagateDeps: true"), deployment: [2]int32{4, 4}, settings: [2]int32{0, 0}},
+		"dependencies that move": {before: planWeb + planPolicy("web", everywhere, "propagateDeps: true"), change: planPolicy("web", onlyOne, "propagateDeps: true"),
+			deployment: [2]int32{4, -1}, settings: [2]int32{0, -1}},
+		"dependencies that go": {before: planWeb + planPolicy("web", onlyOne, "propagateDeps: true"), change: planPolicy("web", onlyOne, ""), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
+		"a lazy policy": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", onlyOne, "activationPreference: Lazy"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1},
+			note: "lazy"},
+		"an object with its policy": {change: planWeb + planPolicy("web", oneToThree, ""), deployment: [2]int32{1, 3}, settings: [2]int32{-1, -1}},
+		"more replicas": {before: planWeb + planPolicy("web", oneToThree, ""), change: strings.ReplaceAll(planWeb, "replicas: 4", "replicas: 8"), deployment: [2]int32{2, 6},
+			settings: [2]int32{-1, -1}},
+		"a policy that waits": {before: planWeb, change: planPolicy("web", everywhere, "dependentOverrides: [later]"), deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			if tc.before != "" {
+				apply(t, fleet, namespace, parse(t, tc.before)...)
+			}
+			if strings.Contains(tc.before, "PropagationPolicy") {
+				eventually(t, "the object is placed", func() error {
+					if len(actual(t, namespace, "Deployment", "nginx").clusters) == 0 {
+						return fmt.Errorf("nowhere yet")
+					}
+					return nil
+				})
+			}
+			if strings.Contains(tc.before, "propagateDeps: true") {
+				eventually(t, "the dependency follows", func() error {
+					if len(actual(t, namespace, "ConfigMap", "settings").clusters) != len(actual(t, namespace, "Deployment", "nginx").clusters) {
+						return fmt.Errorf("not yet")
+					}
+					return nil
+				})
+			}
+			p := planned(t, namespace, tc.change, tc.deleting)
+			deployment, settings := expectation(t, p, namespace, "Deployment", "nginx"), expectation(t, p, namespace, "ConfigMap", "settings")
+			checkPlanned(t, "Deployment", deployment, tc.deployment)
+			checkPlanned(t, "ConfigMap", settings, tc.settings)
+			if text, _ := json.Marshal(p); tc.note != "" && !strings.Contains(string(text), tc.note) {
+				t.Errorf("%q is not mentioned in %s", tc.note, text)
+			}
+			for _, object := range parse(t, tc.change) {
+				if tc.deleting {
+					object.SetNamespace(namespace)
+					remove(t, fleet, object)
+				} else {
+					apply(t, fleet, namespace, object)
+				}
+			}
+			becomes(t, deployment, namespace, "Deployment", "nginx")
+			becomes(t, settings, namespace, "ConfigMap", "settings")
+		})
+	}
+}
+
+func checkPlanned(t *testing.T, what string, got predicted, want [2]int32) {
+	t.Helper()
+	for i, name := range memberNames {
+		replicas, there := got.clusters[name]
+		if !there {
+			replicas = -1
+		}
+		if replicas != want[i] {
+			t.Errorf("%s in %s: planned %d, want %d", what, name, replicas, want[i])
+		}
+	}
+}
+
+func TestPlanOfOverrides(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, parse(t, planWeb+planPolicy("web", everywhere, ""))...)
+	replicasIn(t, namespace, 4, 4)
+
+	override := `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: image}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member2]}
+    overriders: {imageOverrider: [{component: Tag, operator: add, value: "1.2"}]}
+`
+	p := planned(t, namespace, override, false)
+	if len(p.Objects) != 1 || len(p.Objects[0].Fields) != 1 {
+		t.Fatalf("got %+v, want one field of one object", p.Objects)
+	}
+	want := plan.FieldChange{
+		Cluster: "member2", Path: "/spec/template/spec/containers/0/image", Now: "nginx", Then: "nginx:1.2", SetBy: "OverridePolicy " + namespace + "/image spec.overrideRules[0]",
+	}
+	if got := p.Objects[0].Fields[0]; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	apply(t, fleet, namespace, parse(t, override)...)
+	eventually(t, "member2 has the image", func() error {
+		object, err := deployment(member["member2"], namespace)
+		if err == nil && imageOf(object) != "nginx:1.2" {
+			err = fmt.Errorf("it is %s", imageOf(object))
+		}
+		return err
+	})
+	p = planned(t, namespace, override, true)
+	if len(p.Objects) != 1 || len(p.Objects[0].Fields) != 1 || p.Objects[0].Fields[0].Then != "nginx" || p.Objects[0].Fields[0].SetBy != "" {
+		t.Errorf("deletion: got %+v", p.Objects)
+	}
+	if p := planned(t, namespace, override, false); !p.Empty() || p.Documents[0].Action != plan.ActionUnchanged {
+		t.Errorf("the same again: got %+v", p)
+	}
+}
+
+func TestPlanRefusesWhatTheFleetRefuses(t *testing.T) {
+	namespace := newNamespace(t)
+	tests := map[string]struct {
+		text     string
+		deleting bool
+		want     string
+	}{
+		"a bad policy":      {planPolicy("web", `clusterAffinity: {}, clusterAffinities: [{affinityName: a}]`, ""), false, "spec.placement.clusterAffinities"},
+		"an unknown kind":   {"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}", false, "Dragon"},
+		"deletion of none":  {planPolicy("web", "", ""), true, "no such object"},
+		"a field that isnt": {planPolicy("web", "clusterAfinity: {}", ""), false, "clusterAfinity"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			options := trellisctl.PlanOptions{Namespace: namespace, Delete: tc.deleting, Settings: plan.DefaultSettings()}
+			_, err := (&trellisctl.Fleet{Client: fleet, Config: fleetConfig}).Plan(ctx, parse(t, tc.text), options, time.Now())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want it to mention %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// The budget would hold the removal of many objects from one member.
+func TestPlanTellsOfTheDeletionBudget(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	var text strings.Builder
+	const many = 30
+	for i := range many {
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, labels: {plan: many}}}\n", i)
+	}
+	policy := `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: many}, spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, labelSelector: {matchLabels: {plan: many}}}]}}`
+	apply(t, fleet, namespace, parse(t, text.String()+"---\n"+policy)...)
+	eventually(t, "all are placed", func() error {
+		for i := range many {
+			if got := actual(t, namespace, "ConfigMap", fmt.Sprintf("c%d", i)); len(got.clusters) != len(memberNames) {
+				return fmt.Errorf("c%d is in %v", i, got.clusters)
+			}
+		}
+		return nil
+	})
+	options := trellisctl.PlanOptions{Namespace: namespace, Delete: true, Settings: plan.DefaultSettings()}
+	f := &trellisctl.Fleet{Client: fleet, Config: fleetConfig}
+	options.Settings.Budget.Percent = 1
+	p, err := f.Plan(ctx, parse(t, policy), options, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Summary.LosePolicy != many || p.Summary.Removed != 2*many || len(p.Held) != 3 || p.Held[0].Deletions != many {
+		t.Errorf("got summary %+v, held %+v", p.Summary, p.Held)
+	}
+}

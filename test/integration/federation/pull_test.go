@@ -1,0 +1,474 @@
+package federation
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/agent"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
+)
+
+// pulled is a member that is served by an agent.
+type pulled struct {
+	name       string
+	invitation *registration.Invitation
+	options    agent.Options
+	member     client.Client
+}
+
+// invite registers a cluster and applies the agent's manifest there; no agent runs yet. The agent will have the rights that the manifest
+// gives it, and knows the fleet by its certificate.
+func invite(t *testing.T, name string, allowance registration.Allowance) *pulled {
+	t.Helper()
+	servers.startControllers(t, fleetConfig, "certificatesigningrequest-signing-controller", "garbage-collector-controller")
+	config, member := startCluster(t, name)
+	pinned := pinnedFleet(t)
+	var err error
+	p := &pulled{name: name, member: member}
+	description := registration.Description{Name: name, Provider: "metal", Labels: map[string]string{"pulled": "true"}}
+	if p.invitation, err = registration.Register(ctx, fleet, pinned, registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := registration.ApplyManifest(ctx, member, p.invitation.Manifest(registration.AgentOptions{Image: "federation:test", Allowance: allowance})); err != nil {
+		t.Fatal(err)
+	}
+	p.configure(t, config, allowance)
+	return p
+}
+
+// pinnedFleet leads to the fleet, which is known by its certificate.
+func pinnedFleet(t *testing.T) *rest.Config {
+	t.Helper()
+	authority, err := os.ReadFile(servers.file("fleet/apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := rest.CopyConfig(fleetConfig)
+	pinned.TLSClientConfig = rest.TLSClientConfig{CAData: authority}
+	return pinned
+}
+
+// configure gives the agent the rights of its service account in the member, and the pace of tests.
+func (p *pulled) configure(t *testing.T, config *rest.Config, allowance registration.Allowance) {
+	t.Helper()
+	token, err := registration.RequestToken(ctx, p.member, types.NamespacedName{Namespace: p.invitation.Access, Name: "agent"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.options = agent.DefaultOptions()
+	p.options.Member = &rest.Config{Host: config.Host, BearerToken: token.Token, TLSClientConfig: config.TLSClientConfig}
+	p.options.Namespace, p.options.Allowance = p.invitation.Access, allowance
+	p.options.MetricsAddress, p.options.HealthAddress = "0", "0"
+	p.options.LeaseDuration, p.options.Retry = time.Second, 100*time.Millisecond
+	p.options.Clusters.ProbeInterval, p.options.Clusters.SurveyInterval = 200*time.Millisecond, time.Second
+}
+
+// start runs the agent until the test ends or it is killed. The channel tells how it ended.
+func (p *pulled) start(t *testing.T) (kill func(), ended <-chan error) {
+	t.Helper()
+	running, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	stopped := make(chan struct{})
+	go func() {
+		done <- agent.Run(running, p.options)
+		close(stopped)
+	}()
+	kill = func() {
+		cancel()
+		<-stopped
+	}
+	t.Cleanup(kill)
+	return kill, done
+}
+
+func (p *pulled) waiting(t *testing.T) []registration.Candidate {
+	t.Helper()
+	var candidates []registration.Candidate
+	eventually(t, "the agent asks", func() (err error) {
+		if candidates, err = registration.Candidates(ctx, fleet, p.name); err == nil && len(candidates) == 0 {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
+	return candidates
+}
+
+func (p *pulled) accept(t *testing.T) {
+	t.Helper()
+	chosen, err := registration.Choose(p.waiting(t), p.name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := registration.Accept(ctx, fleet, chosen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ready waits for a Ready condition.
+func ready(t *testing.T, name string, status metav1.ConditionStatus, reason string) *clusterv1alpha1.Cluster {
+	t.Helper()
+	var cluster *clusterv1alpha1.Cluster
+	eventually(t, fmt.Sprintf("%s is Ready=%s", name, status), func() (err error) {
+		if cluster, err = getCluster(name); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
+		if c == nil || c.Status != status || c.Reason != reason {
+			return fmt.Errorf("got %+v", c)
+		}
+		return nil
+	})
+	return cluster
+}
+
+// asAgent is a client with the certificate that the agent has.
+func (p *pulled) asAgent(t *testing.T) client.Client {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	config := &rest.Config{Host: fleetConfig.Host, TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: secret.Data["tls.crt"], KeyData: secret.Data["tls.key"]}}
+	c, err := client.New(config, client.Options{Scheme: fleet.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestPullMember(t *testing.T) {
+	startFederation(t)
+	p := invite(t, "pulled", registration.Allowance{})
+	ready(t, p.name, metav1.ConditionFalse, "WaitingForAcceptance")
+	t.Run("an invitation is good for asking only", func(t *testing.T) { invitationIsPoor(t, p) })
+
+	kill, _ := p.start(t)
+	before := p.waiting(t)
+	// An agent that a subtest starts goes on after it.
+	restart := func() {
+		kill()
+		kill, _ = p.start(t)
+	}
+	restart()
+	if after := p.waiting(t); len(after) != 1 || after[0].Fingerprint != before[0].Fingerprint || after[0].ID == "" || after[0].Version == "" {
+		t.Errorf("an agent that starts again asks with the same key: got %+v, before %+v", after, before)
+	}
+	if _, err := registration.Choose(before, p.name, "0000000000"); err == nil {
+		t.Error("a key that is not the agent's is not accepted")
+	}
+	p.accept(t)
+	cluster := ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	if cluster.Status.KubernetesVersion == "" || len(cluster.Status.APIEnablements) == 0 || cluster.Spec.Provider != "metal" {
+		t.Errorf("got %+v", cluster)
+	}
+
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	eventually(t, "the agent applies objects", func() error { _, err := deployment(p.member, namespace); return err })
+	t.Run("status returns", func(t *testing.T) { statusReturns(t, p, namespace) })
+	t.Run("an agent sees its own member only", func(t *testing.T) { agentIsPoor(t, p, namespace) })
+	t.Run("a silent agent", func(t *testing.T) {
+		kill()
+		cluster := ready(t, p.name, metav1.ConditionUnknown, "AgentNotHeard")
+		eventually(t, "it is tainted", func() (err error) {
+			if cluster, err = getCluster(p.name); err == nil && !slices.ContainsFunc(cluster.Spec.Taints, func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintUnreachable }) {
+				err = fmt.Errorf("taints %v", cluster.Spec.Taints)
+			}
+			return err
+		})
+		scale(t, namespace, 5)
+		restart()
+		ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+		p.replicas(t, namespace, 5)
+	})
+	t.Run("an agent that ends at any point", func(t *testing.T) {
+		for i := range int64(6) {
+			kill()
+			scale(t, namespace, 6+i)
+			restart()
+			time.Sleep(time.Duration(i) * 60 * time.Millisecond)
+		}
+		p.replicas(t, namespace, 11)
+	})
+	t.Run("an agent that lies", func(t *testing.T) { liesAreRefused(t, p) })
+	t.Run("certificates are renewed", func(t *testing.T) {
+		kill()
+		renewsCertificate(t, p, namespace)
+	})
+	_, ended := p.start(t)
+	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	t.Run("objects are removed", func(t *testing.T) {
+		object, err := deployment(fleet, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove(t, fleet, object)
+		eventually(t, "it is gone", func() error { _, err := deployment(p.member, namespace); return wantGone(err) })
+		apply(t, fleet, namespace, input(t, "000-karmada-nginx-3docs")[0])
+		eventually(t, "it is back", func() error { _, err := deployment(p.member, namespace); return err })
+	})
+	unjoins(t, p, namespace, ended)
+}
+
+func scale(t *testing.T, namespace string, replicas int64) {
+	t.Helper()
+	object, err := deployment(fleet, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := object.DeepCopy()
+	if err := unstructured.SetNestedField(object.Object, replicas, "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *pulled) replicas(t *testing.T, namespace string, want int64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the member has %d replicas", want), func() error {
+		object, err := deployment(p.member, namespace)
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); got != want {
+			return fmt.Errorf("%d replicas", got)
+		}
+		return nil
+	})
+}
+
+// denied checks that nothing of it is allowed.
+func denied(t *testing.T, what string, err error) {
+	t.Helper()
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		t.Errorf("%s: got %v, want it to be refused", what, err)
+	}
+}
+
+func invitationIsPoor(t *testing.T, p *pulled) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(p.invitation.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	invited, err := client.New(config, client.Options{Scheme: fleet.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied(t, "its Works", invited.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))))
+	denied(t, "Clusters", invited.List(ctx, &clusterv1alpha1.ClusterList{}))
+	denied(t, "credentials", invited.List(ctx, &corev1.SecretList{}, client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
+	denied(t, "requests of others", invited.List(ctx, &certificatesv1.CertificateSigningRequestList{}))
+}
+
+func agentIsPoor(t *testing.T, p *pulled, namespace string) {
+	own := p.asAgent(t)
+	var works workv1alpha1.WorkList
+	if err := own.List(ctx, &works, client.InNamespace(clusterv1alpha1.ExecutionNamespace(p.name))); err != nil || len(works.Items) == 0 {
+		t.Fatalf("its own Works: %v, %v", works.Items, err)
+	}
+	denied(t, "Works of others", own.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(clusterv1alpha1.ExecutionNamespace("member1"))))
+	denied(t, "all Works", own.List(ctx, &workv1alpha1.WorkList{}))
+	denied(t, "other members", own.Get(ctx, client.ObjectKey{Name: "member1"}, &clusterv1alpha1.Cluster{}))
+	denied(t, "credentials", own.List(ctx, &corev1.SecretList{}, client.InNamespace(clusterv1alpha1.CredentialsNamespace)))
+	denied(t, "templates", own.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace)))
+	cluster, err := getCluster(p.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relabeled := cluster.DeepCopy()
+	relabeled.Labels["region"] = "elsewhere"
+	denied(t, "the labels of its member", own.Patch(ctx, relabeled, client.MergeFrom(cluster)))
+	work := &works.Items[0]
+	confirmed := work.DeepCopy()
+	confirmed.Annotations[workv1alpha1.ConfirmDeletionAnnotation] = workv1alpha1.ConfirmDeletionYes
+	denied(t, "confirmations", own.Patch(ctx, confirmed, client.MergeFrom(work)))
+	respecified := work.DeepCopy()
+	respecified.Spec.SuspendDispatching = new(true)
+	denied(t, "the content of a Work", own.Patch(ctx, respecified, client.MergeFrom(work)))
+	finalized := work.DeepCopy()
+	finalized.Finalizers = append(finalized.Finalizers, "example.com/test")
+	if err := own.Patch(ctx, finalized, client.MergeFrom(work)); err != nil {
+		t.Errorf("finalizers: %v", err)
+	}
+	restored := finalized.DeepCopy()
+	restored.Finalizers = work.Finalizers
+	if err := own.Patch(ctx, restored, client.MergeFrom(finalized)); err != nil {
+		t.Errorf("finalizers: %v", err)
+	}
+}
+
+func statusReturns(t *testing.T, p *pulled, namespace string) {
+	object, err := deployment(p.member, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	before := object.DeepCopy()
+	object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}
+	if err := p.member.Status().Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the template shows it", func() error {
+		template, err := deployment(fleet, namespace)
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedInt64(template.Object, "status", "readyReplicas"); got != replicas {
+			return fmt.Errorf("%d ready replicas, want %d", got, replicas)
+		}
+		return nil
+	})
+}
+
+// liesAreRefused writes what no agent of ours would.
+func liesAreRefused(t *testing.T, p *pulled) {
+	own := p.asAgent(t)
+	lie := func(amount string) {
+		patch := fmt.Sprintf(`{"status":{"resourceSummary":{"allocatable":{"cpu":%q}}}}`, amount)
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+		if err := own.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the member is not ready", func() error {
+		lie("9e30")
+		cluster, err := getCluster(p.name)
+		if err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady); c.Status != metav1.ConditionFalse || c.Reason != clusterv1alpha1.ReasonImplausible {
+			return fmt.Errorf("got %+v", c)
+		}
+		return nil
+	})
+	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+}
+
+// renewsCertificate has an agent renew its certificate once, and go on with the new one.
+func renewsCertificate(t *testing.T, p *pulled, namespace string) {
+	credentials := func() []byte {
+		secret := &corev1.Secret{}
+		if err := p.member.Get(ctx, types.NamespacedName{Namespace: p.invitation.Access, Name: "credentials"}, secret); err != nil {
+			t.Fatal(err)
+		}
+		return secret.Data["tls.crt"]
+	}
+	old := credentials()
+	options := p.options
+	first := ""
+	p.options.RenewAt = func(leaf *x509.Certificate) time.Time {
+		if first == "" {
+			first = leaf.SerialNumber.String()
+		}
+		if first == leaf.SerialNumber.String() {
+			return time.Now()
+		}
+		return leaf.NotAfter
+	}
+	kill, _ := p.start(t)
+	eventually(t, "the certificate is another", func() error {
+		if string(credentials()) == string(old) {
+			return errors.New("the same")
+		}
+		return nil
+	})
+	scale(t, namespace, 3)
+	p.replicas(t, namespace, 3)
+	kill()
+	p.options = options
+}
+
+func unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
+	if err := registration.Unjoin(ctx, fleet, p.name, 30*time.Second, t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
+	if _, err := deployment(p.member, namespace); wantGone(err) != nil {
+		t.Errorf("what was applied there: %v", err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the agent does not end")
+	}
+	if err := wantGone(p.member.Get(ctx, client.ObjectKey{Name: p.invitation.Access}, &rbacv1.ClusterRoleBinding{})); err != nil {
+		t.Errorf("the agent's rights in the member: %v", err)
+	}
+	left := &corev1.Namespace{}
+	if err := p.member.Get(ctx, client.ObjectKey{Name: p.invitation.Access}, left); err == nil && left.DeletionTimestamp == nil {
+		t.Error("the agent's namespace stays")
+	}
+	eventually(t, "the agent's rights in the fleet are gone", func() error {
+		return wantGone(fleet.Get(ctx, client.ObjectKey{Name: "trellis.garden:federation:agent:" + p.name}, &rbacv1.ClusterRole{}))
+	})
+}
+
+// The owner of a member says what the fleet may do there, and the agent has no rights beyond.
+func TestPullMemberAllows(t *testing.T) {
+	startFederation(t)
+	allowed := newNamespace(t)
+	p := invite(t, "limited", registration.Allowance{Namespaces: []string{allowed}, Kinds: []string{"Deployment.apps"}})
+	_, ended := p.start(t)
+	p.accept(t)
+	ready(t, p.name, metav1.ConditionTrue, "ClusterReady")
+	apply(t, fleet, allowed, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	eventually(t, "the agent applies what is allowed", func() error { _, err := deployment(p.member, allowed); return err })
+	other := newNamespace(t)
+	apply(t, fleet, other, parse(t, policyFor(p.name))[0], input(t, "000-karmada-nginx-3docs")[0])
+	eventually(t, "the binding tells what is not allowed", func() error {
+		b, err := bindingOf(other)
+		if err != nil {
+			return err
+		}
+		for _, item := range b.Status.AggregatedStatus {
+			if strings.Contains(item.AppliedMessage, "does not allow") && strings.Contains(item.AppliedMessage, "namespace "+other) {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v", b.Status.AggregatedStatus)
+	})
+	if _, err := deployment(p.member, other); wantGone(err) != nil {
+		t.Errorf("got %v", err)
+	}
+	unjoins(t, p, allowed, ended)
+}
+
+// A member whose agent is gone for good can leave all the same.
+func TestPullMemberWithoutAgentLeaves(t *testing.T) {
+	startFederation(t)
+	p := invite(t, "vanished", registration.Allowance{})
+	if err := registration.Unjoin(ctx, fleet, p.name, 30*time.Second, t.Logf); err != nil {
+		t.Fatal(err)
+	}
+	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
+	_, err := registration.Register(ctx, fleet, fleetConfig, registration.RegisterOptions{Description: registration.Description{Name: "member1"}, TokenLifetime: time.Hour})
+	if err == nil || !strings.Contains(err.Error(), "trellisctl unjoin member1") {
+		t.Errorf("a name that is taken: got %v", err)
+	}
+}
