@@ -161,15 +161,21 @@ func (l *landscape) shoot(t *testing.T, name string) kubectl {
 
 func (l *landscape) shootOf(t *testing.T, project, name string) kubectl {
 	t.Helper()
-	out, err := l.command(t.Context(), "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", project, "--shoot", name)
+	shoot, err := l.tryShoot(t.Context(), t.TempDir(), project, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), name+".yaml")
-	if err := os.WriteFile(path, []byte(out), 0o600); err != nil {
-		t.Fatal(err)
+	return shoot
+}
+
+// tryShoot returns kubectl for a shoot, whose kubeconfig it writes to a folder.
+func (l *landscape) tryShoot(ctx context.Context, folder, project, name string) (kubectl, error) {
+	out, err := l.command(ctx, "", "trellisctl", "kubeconfig", "--garden", l.name, "--project", project, "--shoot", name)
+	if err != nil {
+		return kubectl{}, err
 	}
-	return kubectl{l, path}
+	path := filepath.Join(folder, name+".yaml")
+	return kubectl{l, path}, os.WriteFile(path, []byte(out), 0o600)
 }
 
 func (l *landscape) waitForShoot(t *testing.T, name, operation string, timeout time.Duration) {

@@ -14,6 +14,7 @@ import (
 // its member.
 func TestRotateCredentials(t *testing.T) {
 	l := open(t)
+	l.explainFailure(t, "member2")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)
 	before := l.shoot(t, "member2")
 	before.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
