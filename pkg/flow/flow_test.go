@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -155,6 +156,35 @@ func TestProgress(t *testing.T) {
 	if last.Percent != 66 || len(last.Running) != 0 || !slices.Equal(last.Failed, []string{"bad"}) {
 		t.Errorf("last progress is %+v", last)
 	}
+}
+
+// A flow that stands still is told as it is, although it changed just after the last report.
+func TestProgressOfAFlowThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mutex sync.Mutex
+		var told Progress
+		g := NewGraph("test")
+		quick := g.Add(Task{Name: "quick"})
+		g.Add(Task{Name: "slow", Dependencies: []TaskID{quick}, Fn: func(context.Context) error {
+			time.Sleep(time.Hour)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if !slices.Equal(told.Running, []string{"slow"}) {
+				t.Errorf("after an hour it is told that %v run, want slow", told.Running)
+			}
+			return nil
+		}})
+		begin, calls := time.Now(), 0
+		err := compile(t, g).Run(t.Context(), Options{ProgressPeriod: time.Minute, OnProgress: func(_ context.Context, p Progress) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			told = p
+			calls++
+		}})
+		if err != nil || told.Percent != 100 || time.Since(begin) != time.Hour || calls > 3 {
+			t.Errorf("error %v, last progress %+v after %s and %d calls; want the end after an hour and 3 calls at most", err, told, time.Since(begin), calls)
+		}
+	})
 }
 
 func TestOnSuccessNamesTasksThatSucceeded(t *testing.T) {

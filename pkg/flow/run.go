@@ -31,6 +31,9 @@ type Options struct {
 	// OnProgress is called after changes, never concurrently, and off the tasks' path: while one call is at work,
 	// further changes are merged into the next. The last call, with the final state, ends before Run returns.
 	OnProgress func(ctx context.Context, progress Progress)
+	// ProgressPeriod is the least time between the begin of two calls of OnProgress, but for the last call. What changes
+	// meanwhile is told when it has passed, so that no change stays untold. 0 tells at once.
+	ProgressPeriod time.Duration
 	// OnSuccess is called when a task has succeeded, from the task's goroutine. It is the place to forget the
 	// task's error of an earlier run.
 	OnSuccess func(ctx context.Context, id TaskID)
@@ -51,7 +54,7 @@ func (f *Flow) Run(ctx context.Context, opts Options) error {
 		succeeded: 0,
 		results:   make(chan result),
 	}
-	reporter := startReporter(ctx, opts.OnProgress)
+	reporter := startReporter(ctx, opts.OnProgress, opts.ProgressPeriod)
 	r.report = reporter.report
 	defer reporter.stop()
 	return r.loop(ctx)
@@ -172,16 +175,22 @@ func safely(ctx context.Context, fn TaskFn) (err error) {
 // reporter hands the newest progress to a callback without holding up the flow.
 type reporter struct {
 	latest chan Progress
-	done   chan struct{}
+	// ending is closed when the flow has ended, done when the callback has heard of that.
+	ending, done chan struct{}
 }
 
-func startReporter(ctx context.Context, callback func(context.Context, Progress)) *reporter {
-	r := &reporter{latest: make(chan Progress, 1), done: make(chan struct{})}
+func startReporter(ctx context.Context, callback func(context.Context, Progress), period time.Duration) *reporter {
+	r := &reporter{latest: make(chan Progress, 1), ending: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		for progress := range r.latest {
+			pause := time.NewTimer(period)
 			if callback != nil {
 				callback(ctx, progress)
+			}
+			select {
+			case <-pause.C:
+			case <-r.ending:
 			}
 		}
 	}()
@@ -197,6 +206,7 @@ func (r *reporter) report(progress Progress) {
 }
 
 func (r *reporter) stop() {
+	close(r.ending)
 	close(r.latest)
 	<-r.done
 }

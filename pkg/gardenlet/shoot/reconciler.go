@@ -19,7 +19,6 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
-	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -164,7 +163,7 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	}
 	log.Info("Reconciling", "operation", op.Inputs.Shoot.Status.LastOperation.Type, "tasks", graph.Len())
 	started := time.Now()
-	err = graph.Run(ctx, flow.Options{Log: log, OnProgress: writer.progress, OnSuccess: writer.taskSucceeded})
+	err = graph.Run(ctx, writer.options(log))
 	if err == nil && op.Plan.Hibernation != Asleep {
 		err = op.cleanUpSecrets(ctx)
 	}
@@ -262,7 +261,7 @@ func (r *Reconciler) delete(ctx context.Context, shoot *gardencorev1beta1.Shoot)
 		return ctrl.Result{}, err
 	}
 	log.Info("Deleting", "tasks", graph.Len())
-	if err := graph.Run(ctx, flow.Options{Log: log, OnProgress: writer.progress, OnSuccess: writer.taskSucceeded}); err != nil {
+	if err := graph.Run(ctx, writer.options(log)); err != nil {
 		return r.failed(ctx, writer, err)
 	}
 	return ctrl.Result{}, r.release(ctx, writer.current())

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -27,8 +28,6 @@ type statusWriter struct {
 
 	mu    sync.Mutex
 	shoot *gardencorev1beta1.Shoot
-	// reported is when progress was last written.
-	reported time.Time
 }
 
 // newStatusWriter returns the writer for an operation on the Shoot as it is.
@@ -58,15 +57,14 @@ func (w *statusWriter) update(ctx context.Context, change func(*gardencorev1beta
 	return nil
 }
 
-// progress reports how far the flow is, but not too often.
+// options are those of a flow that the status tells about.
+func (w *statusWriter) options(log logr.Logger) flow.Options {
+	return flow.Options{Log: log, OnProgress: w.progress, ProgressPeriod: progressPeriod, OnSuccess: w.taskSucceeded}
+}
+
+// progress reports how far the flow is.
 func (w *statusWriter) progress(ctx context.Context, p flow.Progress) {
-	w.mu.Lock()
-	recent := time.Since(w.reported) < progressPeriod
-	if !recent {
-		w.reported = time.Now()
-	}
-	w.mu.Unlock()
-	if recent || len(p.Running) == 0 {
+	if len(p.Running) == 0 {
 		return
 	}
 	// A lost report does no harm: the next one, or the end of the operation, replaces it.
