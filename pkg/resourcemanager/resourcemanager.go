@@ -20,12 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/csrapprover"
@@ -125,12 +127,24 @@ func addTokenRequestor(_ context.Context, mgr manager.Manager, targets *target.R
 
 // addCSRApprover adds the approver of serving certificates.
 func addCSRApprover(ctx context.Context, mgr manager.Manager, targets *target.Registry, _ Options) error {
-	reconciler := &csrapprover.Reconciler{Machines: mgr.GetAPIReader(), Targets: targets, Context: ctx}
+	again := make(chan event.GenericEvent)
+	reconciler := &csrapprover.Reconciler{Machines: mgr.GetAPIReader(), Targets: targets, Context: ctx, Again: func(namespace string) {
+		select {
+		case again <- event.GenericEvent{Object: targetSecret(namespace)}:
+		case <-ctx.Done():
+		}
+	}}
 	return builder.ControllerManagedBy(mgr).
 		Named("csr-approver").
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(targetOf(targets)), builder.WithPredicates(predicate.NewPredicateFuncs(isTargetSecret))).
+		WatchesRawSource(source.Channel(again, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5, RateLimiter: backoff()}).
 		Complete(reconciler)
+}
+
+// targetSecret is the name of the Secret that leads to the shoot of a namespace.
+func targetSecret(namespace string) client.Object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: target.SecretName}}
 }
 
 // isTargetSecret says whether a Secret leads to a shoot.

@@ -43,12 +43,16 @@ type Reconciler struct {
 	Targets *target.Registry
 	// Context ends all watches.
 	Context context.Context
+	// Again asks for another Reconcile of a namespace, whose watch has ended with its target. The Secret need not change for
+	// that: an event of an older version of it, told late, has a newer target forgotten as well.
+	Again func(namespace string)
 
 	mu       sync.Mutex
 	watching map[string]*target.Target
 }
 
-// Reconcile starts the watch of a shoot if it is not running. It ends by itself when the target is forgotten.
+// Reconcile starts the watch of a shoot if it is not running. It ends by itself when the target is forgotten, and asks for the
+// next one.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, err := r.Targets.Shoot(ctx, req.Namespace)
 	if errors.Is(err, target.ErrNoTarget) {
@@ -74,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	go func() {
 		approver.run(r.Context)
 		r.stopped(req.Namespace, t)
+		if r.Context.Err() == nil {
+			r.Again(req.Namespace)
+		}
 	}()
 	return ctrl.Result{}, nil
 }
