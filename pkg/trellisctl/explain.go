@@ -150,7 +150,7 @@ func explainSummary(out io.Writer, b bindings.Binding) {
 		return
 	}
 	if karmada.IsWorkload(spec) {
-		fmt.Fprintf(out, "Division:   %s of %d replicas\n", status.Decision.Strategy, spec.Replicas)
+		fmt.Fprintf(out, "Division:   %s\n", division(spec, status.Decision.Strategy))
 	}
 	for _, skipped := range status.Decision.SkippedAffinities {
 		fmt.Fprintf(out, "Skipped:    affinity %s: %s\n", skipped.AffinityName, skipped.Message)
@@ -158,6 +158,22 @@ func explainSummary(out io.Writer, b bindings.Binding) {
 	for _, g := range status.Decision.Groups {
 		fmt.Fprintf(out, "Group:      %s, %d clusters, score %d%s\n", g.Name, g.Clusters, g.Score, map[bool]string{true: ", chosen"}[g.Chosen])
 	}
+}
+
+// division tells what is divided, and how.
+func division(spec *workv1alpha2.ResourceBindingSpec, strategy string) string {
+	if len(spec.Components) == 0 {
+		return fmt.Sprintf("%s of %d replicas", strategy, spec.Replicas)
+	}
+	var components []string
+	for _, c := range spec.Components {
+		components = append(components, fmt.Sprintf("%s %d", c.Name, c.Replicas))
+	}
+	list := strings.Join(components, ", ")
+	if karmada.Unit(spec) != nil {
+		return "none: one cluster has all of " + list + "; AVAILABLE counts such sets"
+	}
+	return "none: every chosen cluster has all of " + list
 }
 
 // policyOf names the policy that a binding was made for, or the objects that need it.
@@ -229,7 +245,7 @@ func availability(c workv1alpha2.DecisionCandidate) string {
 }
 
 func replicasOf(b bindings.Binding, c workv1alpha2.DecisionCandidate) string {
-	if !c.Chosen || !karmada.IsWorkload(b.BindingSpec()) {
+	if !c.Chosen || !karmada.IsWorkload(b.BindingSpec()) || len(b.BindingSpec().Components) > 0 {
 		return ""
 	}
 	return strconv.Itoa(int(c.Replicas))

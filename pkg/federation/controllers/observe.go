@@ -12,6 +12,7 @@ import (
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 )
@@ -68,12 +69,29 @@ func observationOf(b bindings.Binding) ledger.Observation {
 	if spec.ReplicaRequirements != nil {
 		seen.Request = karmada.Resources(spec.ReplicaRequirements.ResourceRequest)
 	}
+	if unit := karmada.Unit(spec); unit != nil {
+		return observationOfUnit(b, unit, seen)
+	}
 	for _, target := range bindings.Targets(spec) {
 		seen.Assigned[target.Name] = target.Replicas
 	}
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		if replicas, known := reportedReplicas(item, seen.Assigned[item.ClusterName]); known {
 			seen.Reported[item.ClusterName] = replicas
+		}
+	}
+	return seen
+}
+
+// observationOfUnit: a set of components counts as one replica, which runs when the object is healthy.
+func observationOfUnit(b bindings.Binding, unit []core.Component, seen ledger.Observation) ledger.Observation {
+	seen.Request = core.RequestOf(unit)
+	for _, target := range bindings.Targets(b.BindingSpec()) {
+		seen.Assigned[target.Name] = 1
+	}
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		if item.Health == workv1alpha2.ResourceHealthy {
+			seen.Reported[item.ClusterName] = seen.Assigned[item.ClusterName]
 		}
 	}
 	return seen

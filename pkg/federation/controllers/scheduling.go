@@ -176,7 +176,7 @@ func decideBy(b bindings.Binding, decide func(core.Binding) (core.Decision, erro
 		return outcome{}, err
 	}
 	result := outcome{
-		clusters: karmada.Targets(decision.Targets), term: decision.Term,
+		clusters: karmada.Targets(spec, decision.Targets), term: decision.Term,
 		reason: workv1alpha2.ReasonSuccess, message: shorten(decision.Explain()), report: karmada.Report(decision),
 	}
 	if decision.Failure != nil {

@@ -49,7 +49,7 @@ func (a *attempt) byStaticWeight(selected []candidate) ([]allotment, *Failure) {
 
 func (a *attempt) limited(rest int64) *Failure {
 	wanted := int64(a.binding.Replicas)
-	return noRoom("%s: the clusters that were chosen may have %d of %d replicas", limitsPath, wanted-rest, wanted)
+	return noRoom("%s: the clusters that were chosen may have %d of %d %s", limitsPath, wanted-rest, wanted, a.binding.counted())
 }
 
 // limitsPath is where users write Placement.Limits.
@@ -74,7 +74,7 @@ func (a *attempt) byTier(selected []candidate) ([]allotment, *Failure) {
 	}
 	if rest > 0 {
 		wanted := int64(a.binding.Replicas)
-		return nil, noRoom("the clusters of the affinity and of its overflow tiers have room for %d of %d replicas", wanted-rest, wanted)
+		return nil, noRoom("the clusters of the affinity and of its overflow tiers have room for %d of %d %s", wanted-rest, wanted, a.binding.counted())
 	}
 	return targets, nil
 }
@@ -180,7 +180,7 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 		room += m.size(&used[i])
 	}
 	if room < replicas {
-		return nil, noRoom("the clusters that fit have room for %d of %d replicas", wanted-replicas+room, wanted)
+		return nil, noRoom("the clusters that fit have room for %d of %d %s", wanted-replicas+room, wanted, a.binding.counted())
 	}
 	d := a.division(used)
 	for i := range used {

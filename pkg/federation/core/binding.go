@@ -20,6 +20,8 @@ type Binding struct {
 	Request Resources
 	// Nodes restricts the nodes that replicas may run on; nil means all without taints.
 	Nodes *NodeClaim
+	// Components are those of an object that is placed as a unit: a set of them is its one replica, see SetOf. Nil for all others.
+	Components []Component
 	// Placement is where the object may go.
 	Placement Placement
 	// Previous is the decision before this one.

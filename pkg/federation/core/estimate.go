@@ -12,24 +12,47 @@ import (
 // Estimate is how many more replicas a cluster has room for: by the sums over its nodes, and node by node where these
 // are known, less what was promised to others. A cluster of which nothing is known has no room.
 func Estimate(room *Room, request Resources, claim *NodeClaim, promised Resources) int64 {
-	return estimate(room, &request, compileClaim(claim), promised)
+	n := needs{request: onePodAtLeast(request), claim: compileClaim(claim)}
+	return n.fit(room, promised)
 }
 
-func estimate(room *Room, request *Resources, claim *nodeMatcher, promised Resources) int64 {
+// needs is what one replica asks for, in a form that is quick to check.
+type needs struct {
+	request Resources
+	claim   *nodeMatcher
+	// components of an object that is placed as a unit; request is their sum.
+	components []componentNeeds
+}
+
+func needsOf(b *Binding) needs {
+	if len(b.Components) > 0 {
+		return needs{request: b.Request, claim: anyNode, components: componentsNeed(b.Components)}
+	}
+	return needs{request: onePodAtLeast(b.Request), claim: compileClaim(b.Nodes)}
+}
+
+func (n *needs) fit(room *Room, promised Resources) int64 {
 	if room == nil {
 		return 0
 	}
-	wanted := *request
-	wanted.Pods = max(1, wanted.Pods)
 	free := room.Free
 	if !promised.IsZero() {
 		free = free.Minus(promised)
 	}
-	fits := free.hold(&wanted)
-	if len(room.Nodes) > 0 {
-		fits = min(fits, onNodes(room.Nodes, &wanted, claim)-taken(room.Pending.Plus(promised), &wanted))
+	fits := min(free.hold(&n.request), math.MaxInt32)
+	if len(room.Nodes) > 0 && fits > 0 {
+		taken := taken(room.Pending.Plus(promised), &n.request)
+		fits = min(fits, n.onNodes(room.Nodes, fits+taken)-taken)
 	}
-	return min(max(fits, 0), math.MaxInt32)
+	return max(fits, 0)
+}
+
+// onNodes counts the replicas that fit in one piece; more than most need not be told.
+func (n *needs) onNodes(nodes []Node, most int64) int64 {
+	if n.components != nil {
+		return setsOnNodes(nodes, n.components, min(most, math.MaxInt32))
+	}
+	return onNodes(nodes, &n.request, n.claim)
 }
 
 // onNodes counts the replicas that fit in one piece.

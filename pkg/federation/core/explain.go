@@ -40,6 +40,9 @@ type Group struct {
 	Chosen   bool
 }
 
+// OfUnit tells whether the object was placed as a unit: then Available counts sets of its components, and Replicas is 1.
+func (d Decision) OfUnit() bool { return len(d.attempt.binding.Components) > 0 }
+
 // Strategy that the replicas were divided by.
 func (d Decision) Strategy() Strategy { return d.attempt.binding.Placement.Strategy }
 

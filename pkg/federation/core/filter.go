@@ -55,9 +55,9 @@ func (a *attempt) candidates() []candidate {
 	result = a.leaveOutUnweighted(result, weights != nil)
 	a.setLimits(result)
 	if a.needsEstimates() {
-		claim := compileClaim(b.Nodes)
+		n := needsOf(b)
 		for i := range result {
-			result[i].estimate = a.estimate(&s.clusters[result[i].index], claim)
+			result[i].estimate = a.estimate(&s.clusters[result[i].index], &n)
 		}
 	}
 	return result

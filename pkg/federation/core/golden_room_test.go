@@ -83,8 +83,8 @@ func TestGoldenFreshAndSteady(t *testing.T) {
 	}
 }
 
-// Numbers of pkg/estimator/client/general_test.go, in the units of Room. The rows on resource models and component sets are not here:
-// models are translated before the core sees a cluster.
+// Numbers of pkg/estimator/client/general_test.go, in the units of Room. The rows on resource models are not here: models are
+// translated before the core sees a cluster.
 func TestGoldenEstimate(t *testing.T) {
 	const gi = 1 << 30
 	usual := &summary{Allocatable: Resources{CPU: 4000, Memory: 8 * gi, Pods: 100}, Allocated: Resources{CPU: 1000, Memory: 2 * gi, Pods: 20}}
@@ -117,6 +117,47 @@ func TestGoldenEstimate(t *testing.T) {
 	}
 	for _, tc := range tests {
 		if got := Estimate(tc.room.room(), tc.request, nil, Resources{}); got != tc.want {
+			t.Errorf("%s: got %d, want %d", tc.origin, got, tc.want)
+		}
+	}
+}
+
+// Numbers of component sets in the same file.
+func TestGoldenSets(t *testing.T) {
+	const gi = 1 << 30
+	tenCPUs := &summary{Allocatable: Resources{CPU: 10000, Memory: 8 * gi, Pods: 100}}
+	used := &summary{Allocatable: tenCPUs.Allocatable, Allocated: Resources{Memory: 2 * gi, Pods: 20}}
+	flink := []Component{{Name: "jobmanager", Replicas: 1, Request: Resources{CPU: 1000}}, {Name: "taskmanager", Replicas: 2, Request: Resources{CPU: 1500}}}
+	mixed := []Component{
+		{Name: "jobmanager", Replicas: 1, Request: Resources{CPU: 1000, Memory: 2 * gi}}, {Name: "taskmanager", Replicas: 2, Request: Resources{CPU: 2000, Memory: 2 * gi}},
+	}
+	gpu := map[string]int64{"nvidia.com/gpu": 1}
+	tests := []struct {
+		origin     string
+		room       *summary
+		components []Component
+		assumed    Resources
+		want       int64
+	}{
+		{"General: nil resource summary", nil, flink, Resources{}, 0},
+		{"General: no allowed pods", &summary{Allocatable: Resources{Pods: 10}, Allocated: Resources{Pods: 10}}, flink, Resources{}, 0},
+		{"General: basic resource estimation", used, flink, Resources{}, 2},
+		{"General: resource estimation with mixed components", used, mixed, Resources{}, 1},
+		{"General: estimation limited by pod count", &summary{Allocatable: Resources{CPU: 100000, Memory: 1 << 40, Pods: 3}},
+			[]Component{{Name: "small", Replicas: 3, Request: Resources{CPU: 10, Memory: 1 << 20}}}, Resources{}, 1},
+		{"General: custom resource estimation with GPUs",
+			&summary{Allocatable: Resources{CPU: 40000, Memory: 64 * gi, Pods: 20, Other: map[string]int64{"nvidia.com/gpu": 8}}},
+			[]Component{{Name: "gpu-worker", Replicas: 2, Request: Resources{CPU: 4000, Memory: 8 * gi, Other: gpu}}}, Resources{}, 4},
+		{"AssumedWorkloadDeduction: baseline unchanged", tenCPUs, flink, Resources{}, 2},
+		{"AssumedWorkloadDeduction: deducts CPU", tenCPUs, flink, RequestOf(flink), 1},
+		{"AssumedWorkloadDeduction: exhausts all CPU", &summary{Allocatable: Resources{CPU: 8000, Memory: 8 * gi, Pods: 100}}, flink, Resources{CPU: 8000, Pods: 4}, 0},
+		{"AssumedWorkloadDeduction: exhausts pod budget", &summary{Allocatable: Resources{CPU: 100000, Pods: 3}}, flink, Resources{Pods: 3}, 0},
+	}
+	for _, tc := range tests {
+		b := Binding{}
+		b.SetOf(tc.components)
+		s := NewSnapshot([]Cluster{{Name: "m", Room: tc.room.room()}}).WithPromises(Promises{"m": tc.assumed})
+		if got := s.Estimate("m", b); got != tc.want {
 			t.Errorf("%s: got %d, want %d", tc.origin, got, tc.want)
 		}
 	}

@@ -197,6 +197,9 @@ func checkReplicas(clusters []Cluster, b Binding, d Decision) error {
 	if b.Workload && b.Placement.Strategy != Duplicated && total != int64(b.Replicas) {
 		return fmt.Errorf("%d replicas of %d", total, b.Replicas)
 	}
+	if byGroups := len(b.Placement.Spread) > 1; len(b.Components) > 0 && !byGroups && len(d.Targets) != 1 {
+		return fmt.Errorf("a unit is in %d clusters", len(d.Targets))
+	}
 	if err := checkLimits(clusters, b, d); err != nil {
 		return err
 	}
@@ -230,7 +233,7 @@ func checkRoom(clusters []Cluster, b Binding, d Decision) error {
 		if b.Placement.Strategy == Even && clusters[at].Room == nil {
 			continue // a cluster of which nothing is known has room for any number
 		}
-		room := Estimate(clusters[at].Room, b.Request, b.Nodes, Resources{})
+		room := NewSnapshot(clusters).Estimate(target.Cluster, b)
 		if had := replicasOn(Decision{Targets: b.Previous}, target.Cluster); int64(target.Replicas) > room+int64(had) {
 			return fmt.Errorf("%s gets %d replicas, has %d and room for %d", target.Cluster, target.Replicas, had, room)
 		}

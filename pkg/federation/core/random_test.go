@@ -111,6 +111,10 @@ func randomBinding(c chooser, clusters int) Binding {
 	if oneIn(c, 4) {
 		b.Placement.Tolerations = []corev1.Toleration{{Key: "down", Operator: corev1.TolerationOpExists}}
 	}
+	if oneIn(c, 10) {
+		b.SetOf(randomComponents(c))
+		b.Placement.Spread = append(slices.DeleteFunc(b.Placement.Spread, func(s SpreadConstraint) bool { return s.Field == FieldCluster }), spreadOver(FieldCluster, 1, 1))
+	}
 	if b.Placement.Strategy == StaticWeight {
 		for i := range c.Intn(4) {
 			b.Placement.Weights = append(b.Placement.Weights, Weight{Affinity: randomAffinity(c, clusters, fmt.Sprint("weight", i)), Weight: int64(c.Intn(5) + 1)})
@@ -133,6 +137,14 @@ func randomBinding(c chooser, clusters int) Binding {
 		b.PreviousTerm = b.Placement.Terms[c.Intn(len(b.Placement.Terms))].Name
 	}
 	return b
+}
+
+func randomComponents(c chooser) []Component {
+	components := make([]Component, 1+c.Intn(3))
+	for i := range components {
+		components[i] = Component{Name: fmt.Sprint("part", i), Replicas: int32(c.Intn(4)), Request: Resources{CPU: int64(c.Intn(4) * 500)}}
+	}
+	return components
 }
 
 func randomTerms(c chooser, clusters int) []Term {

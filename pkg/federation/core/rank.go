@@ -39,7 +39,7 @@ func (a *attempt) needsEstimates() bool {
 
 // estimate is the room for more replicas. When nothing is known of a cluster it is said to have none if the division
 // depends on it, and else enough.
-func (a *attempt) estimate(c *Cluster, claim *nodeMatcher) int64 {
+func (a *attempt) estimate(c *Cluster, n *needs) int64 {
 	b := a.binding
 	if b.Replicas == 0 {
 		return 0
@@ -57,7 +57,7 @@ func (a *attempt) estimate(c *Cluster, claim *nodeMatcher) int64 {
 	if len(a.snapshot.promises) > 0 {
 		promised = a.snapshot.promises[c.Name]
 	}
-	return estimate(c.Room, &b.Request, claim, promised)
+	return n.fit(c.Room, promised)
 }
 
 // sortByPreference orders clusters for spread constraints: those of the affinity before overflow tiers, those that have

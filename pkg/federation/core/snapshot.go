@@ -109,7 +109,8 @@ func (s Snapshot) Estimate(name string, b Binding) int64 {
 	if !found {
 		return 0
 	}
-	return Estimate(s.clusters[i].Room, b.Request, b.Nodes, s.promises[name])
+	n := needsOf(&b)
+	return n.fit(s.clusters[i].Room, s.promises[name])
 }
 
 // Clusters are those of the snapshot, in the order of their names. What they refer to must not be changed.

@@ -53,7 +53,7 @@ func splitConstraints(all []SpreadConstraint) constraints {
 func (a *attempt) spread(candidates []candidate, c constraints) ([]candidate, *Failure) {
 	switch len(c.groups) {
 	case 0:
-		return selectByCluster(candidates, *c.cluster, a.wantedRoom())
+		return a.selectByCluster(candidates, *c.cluster)
 	case 1:
 		return a.selectByGroup(candidates, *c.groups[0], c.cluster)
 	}
@@ -111,18 +111,18 @@ func (c *SpreadConstraint) groupOf(cluster *Cluster) string {
 
 // selectByCluster takes the first ones and then, from the last to the first of them, exchanges those that have less
 // room than one that was left out, until there is enough.
-func selectByCluster(candidates []candidate, c SpreadConstraint, replicas int64) ([]candidate, *Failure) {
+func (a *attempt) selectByCluster(candidates []candidate, c SpreadConstraint) ([]candidate, *Failure) {
 	if len(candidates) < c.Min {
 		return nil, noFit("%s.minGroups: %d clusters are wanted and %d fit", c.Path, c.Min, len(candidates))
 	}
-	need := c.maxOf(len(candidates))
+	need, replicas := c.maxOf(len(candidates)), a.wantedRoom()
 	selected := slices.Clone(candidates[:need])
 	room := sumHolds(selected)
 	if room < replicas && need > 0 {
 		room = exchange(selected, candidates[need:], room, replicas)
 	}
 	if room < replicas && need > 0 {
-		return nil, noRoom("%s: %d clusters have room for %d of %d replicas", c.Path, need, room, replicas)
+		return nil, noRoom("%s: %d clusters have room for %d of %d %s", c.Path, need, room, replicas, a.binding.counted())
 	}
 	return selected, nil
 }

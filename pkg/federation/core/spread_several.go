@@ -36,7 +36,7 @@ func (a *attempt) selectBySeveral(candidates []candidate, c constraints) ([]cand
 	}
 	selected := search.selected()
 	if room, wanted := sumHolds(selected), a.wantedRoom(); room < wanted {
-		return nil, noRoom("%s: the clusters that satisfy it have room for %d of %d replicas", c.groups[0].Path, room, wanted)
+		return nil, noRoom("%s: the clusters that satisfy it have room for %d of %d %s", c.groups[0].Path, room, wanted, a.binding.counted())
 	}
 	return selected, nil
 }

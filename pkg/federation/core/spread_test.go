@@ -42,7 +42,7 @@ func TestSelectByCluster(t *testing.T) {
 	tests := []struct {
 		candidates string
 		min, max   int
-		replicas   int64
+		replicas   int32
 		want       string
 	}{
 		{"m1/60/40 m2/50/30 m3/40/60", 0, 2, 80, "m1 m3"},
@@ -54,8 +54,8 @@ func TestSelectByCluster(t *testing.T) {
 		{"m4/60/50 m2/40/60", 0, 0, 0, ""},
 	}
 	for _, tc := range tests {
-		f := newFixture(Binding{})
-		got, failure := selectByCluster(f.candidates(t, tc.candidates), SpreadConstraint{Min: tc.min, Max: atMost(tc.max)}, tc.replicas)
+		f := newFixture(workload(tc.replicas, Placement{Strategy: DynamicWeight}))
+		got, failure := f.selectByCluster(f.candidates(t, tc.candidates), SpreadConstraint{Min: tc.min, Max: atMost(tc.max)})
 		if result := f.outcome(got, failure); result != tc.want {
 			t.Errorf("%s, max %d, %d replicas: got %q, want %q", tc.candidates, tc.max, tc.replicas, result, tc.want)
 		}

@@ -69,7 +69,11 @@ func Return(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, stat
 		return nil, err
 	}
 	binding.PreviousTerm, binding.Fresh = before.AffinityName, false
-	binding.Previous = home(before.Clusters, spec.Clusters, released, spec.Replicas)
+	if len(binding.Components) > 0 {
+		binding.Previous = homeOfUnit(before.Clusters, spec.Clusters, released)
+	} else {
+		binding.Previous = home(before.Clusters, spec.Clusters, released, spec.Replicas)
+	}
 	decision := core.Decide(clusters, binding)
 	if decision.Failure != nil {
 		return nil, nil
@@ -106,7 +110,7 @@ func termIndex(placement *policyv1alpha1.Placement, name string) int {
 
 // move completes a plan: what shrinks or goes stays as it is until what arrives is healthy.
 func move(clusters core.Snapshot, binding core.Binding, old, wanted *workv1alpha2.ResourceBindingSpec, decision core.Decision, now time.Time) *Plan {
-	wanted.Clusters = karmada.Targets(decision.Targets)
+	wanted.Clusters = karmada.Targets(wanted, decision.Targets)
 	arrivals := growing(old.Clusters, wanted.Clusters)
 	if len(arrivals) == 0 {
 		wanted.Clusters = old.Clusters
@@ -154,6 +158,9 @@ func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.Res
 	if binding.Placement.Strategy != core.DynamicWeight && binding.Placement.Strategy != core.Aggregated {
 		return true
 	}
+	if len(binding.Components) > 0 {
+		return unitFits(clusters, binding, old, wanted)
+	}
 	has := map[string]int64{}
 	for _, task := range old.GracefulEvictionTasks {
 		if task.Replicas != nil && PurgeMode(task.PurgeMode) != policyv1alpha1.PurgeModeDirectly {
@@ -170,6 +177,16 @@ func roomFor(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.Res
 		}
 	}
 	return true
+}
+
+// unitFits: a copy that is still there, and one that is leaving, has its room.
+func unitFits(clusters core.Snapshot, binding core.Binding, old *workv1alpha2.ResourceBindingSpec, wanted []workv1alpha2.TargetCluster) bool {
+	return !slices.ContainsFunc(wanted, func(w workv1alpha2.TargetCluster) bool {
+		leaving := slices.ContainsFunc(old.GracefulEvictionTasks, func(task workv1alpha2.GracefulEvictionTask) bool {
+			return task.FromCluster == w.Name && PurgeMode(task.PurgeMode) != policyv1alpha1.PurgeModeDirectly
+		})
+		return !leaving && !hasTarget(old.Clusters, w.Name) && clusters.Estimate(w.Name, binding) < 1
+	})
 }
 
 // home divides replicas as they were before the failures, as far as the clusters are there again: these, and those that were never left,
@@ -209,6 +226,16 @@ func seats(shares []core.Share) []core.Target {
 		}
 	}
 	return targets
+}
+
+// homeOfUnit is the cluster that had it, if it is there again, and else the one that has it.
+func homeOfUnit(before, now []workv1alpha2.TargetCluster, released []string) []core.Target {
+	for _, c := range slices.Concat(before, now) {
+		if slices.Contains(released, c.Name) || hasTarget(now, c.Name) {
+			return []core.Target{{Cluster: c.Name, Replicas: 1}}
+		}
+	}
+	return nil
 }
 
 // present is for objects without replicas.

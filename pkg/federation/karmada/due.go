@@ -46,7 +46,7 @@ func Settled(b bindings.Binding, translated core.Binding) bool {
 	case core.Duplicated, core.StaticWeight:
 		return false
 	}
-	return !PlacementChanged(b) && sumOf(b.BindingSpec().Clusters) == b.BindingSpec().Replicas && !saysNoPlace(b)
+	return !PlacementChanged(b) && allPlaced(b.BindingSpec(), len(translated.Components) > 0) && !saysNoPlace(b)
 }
 
 // saysNoPlace: the status tells of replicas without a place. When there are none any more, as fewer are wanted, a decision has to say so.

@@ -146,8 +146,12 @@ func Binding(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.Resour
 		b.Request = Resources(spec.ReplicaRequirements.ResourceRequest)
 		b.Nodes = NodeClaim(spec.ReplicaRequirements.NodeClaim)
 	}
+	unit := Unit(spec)
+	if unit != nil {
+		b.SetOf(unit)
+	}
 	for _, c := range spec.Clusters {
-		b.Previous = append(b.Previous, core.Target{Cluster: c.Name, Replicas: c.Replicas})
+		b.Previous = append(b.Previous, previousOf(c, unit != nil))
 	}
 	b.Evicted = evicted(spec)
 	if back := spec.LastFailBack; back != nil && back.AffinityName != "" {
@@ -164,8 +168,8 @@ func NodeClaim(claim *workv1alpha2.NodeClaim) *core.NodeClaim {
 	return &core.NodeClaim{Selector: claim.NodeSelector, Affinity: claim.HardNodeAffinity, Tolerations: claim.Tolerations}
 }
 
-// IsWorkload tells whether the object has replicas, or components that have some. Components are placed whole: such an object
-// goes to the chosen clusters as it is.
+// IsWorkload tells whether the object has replicas, or components that have some. Components are never divided: such an object goes to
+// the chosen clusters as it is, and if it may have only one, as a unit (see Unit).
 func IsWorkload(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Replicas > 0 || spec.ReplicaRequirements != nil || len(spec.Components) > 0
 }
@@ -174,15 +178,6 @@ func IsWorkload(spec *workv1alpha2.ResourceBindingSpec) bool {
 func Fresh(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) bool {
 	return spec.RescheduleTriggeredAt != nil && status.LastScheduledTime != nil &&
 		spec.RescheduleTriggeredAt.After(status.LastScheduledTime.Time)
-}
-
-// Targets gives a decision in the form of bindings.
-func Targets(targets []core.Target) []workv1alpha2.TargetCluster {
-	var result []workv1alpha2.TargetCluster
-	for _, t := range targets {
-		result = append(result, workv1alpha2.TargetCluster{Name: t.Cluster, Replicas: t.Replicas})
-	}
-	return result
 }
 
 // Placement of nil means every cluster, all replicas in each.
@@ -202,16 +197,12 @@ func Placement(p *policyv1alpha1.Placement) (core.Placement, error) {
 	if err != nil {
 		return core.Placement{}, err
 	}
-	spread, err := spreadConstraints(p.SpreadConstraints)
-	if err != nil {
-		return core.Placement{}, err
-	}
 	limits, err := limits(p.ReplicaScheduling)
 	if err != nil {
 		return core.Placement{}, err
 	}
 	return core.Placement{
-		Terms: terms, Tolerations: p.ClusterTolerations, Spread: spread, Strategy: strategy, Weights: weights, Limits: limits,
+		Terms: terms, Tolerations: p.ClusterTolerations, Spread: spreadConstraints(p.SpreadConstraints), Strategy: strategy, Weights: weights, Limits: limits,
 	}, nil
 }
 
@@ -331,7 +322,7 @@ func limits(s *policyv1alpha1.ReplicaSchedulingStrategy) ([]core.Limit, error) {
 	return result, nil
 }
 
-func spreadConstraints(constraints []policyv1alpha1.SpreadConstraint) ([]core.SpreadConstraint, error) {
+func spreadConstraints(constraints []policyv1alpha1.SpreadConstraint) []core.SpreadConstraint {
 	var result []core.SpreadConstraint
 	for i, c := range constraints {
 		path := fmt.Sprintf("%s.spreadConstraints[%d]", placementPath, i)
@@ -347,5 +338,5 @@ func spreadConstraints(constraints []policyv1alpha1.SpreadConstraint) ([]core.Sp
 		}
 		result = append(result, constraint)
 	}
-	return result, nil
+	return result
 }

@@ -23,7 +23,7 @@ func Report(d core.Decision) *workv1alpha2.PlacementDecision {
 	for _, before := range d.Before[:min(len(d.Before), mostReportedTerms)] {
 		report.SkippedAffinities = append(report.SkippedAffinities, workv1alpha2.SkippedAffinity{AffinityName: before.Term, Message: before.Failure.Message})
 	}
-	reportCandidates(report, d.Candidates())
+	reportCandidates(report, d.Candidates(), d.OfUnit())
 	reportRejections(report, d.Reasons())
 	groups := d.Groups()
 	for _, g := range groups[:min(len(groups), mostReportedGroups)] {
@@ -33,13 +33,16 @@ func Report(d core.Decision) *workv1alpha2.PlacementDecision {
 }
 
 // reportCandidates keeps the chosen ones and those that were preferred most. The others have a reason.
-func reportCandidates(report *workv1alpha2.PlacementDecision, candidates []core.Candidate) {
+func reportCandidates(report *workv1alpha2.PlacementDecision, candidates []core.Candidate, unit bool) {
 	for i, c := range candidates {
 		if i >= mostReportedCandidates && !c.Chosen {
 			continue
 		}
 		item := workv1alpha2.DecisionCandidate{
 			ClusterName: c.Cluster, Tier: int32(c.Tier), Score: c.Score, Weight: c.Weight, Replicas: c.Replicas, Chosen: c.Chosen,
+		}
+		if unit {
+			item.Replicas = 0 // The binding tells those of its components.
 		}
 		if c.Available >= 0 {
 			item.Available = new(c.Available)

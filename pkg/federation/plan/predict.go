@@ -251,7 +251,7 @@ func (p *predictor) decide(b bindings.Binding, change *ObjectChange) {
 	}
 	translated.Near, translated.Apart = p.neighbours(b)
 	decision := core.Decide(p.snapshot.WithPromises(p.promises), translated)
-	clusters := karmada.Targets(decision.Targets)
+	clusters := karmada.Targets(b.BindingSpec(), decision.Targets)
 	if decision.Failure != nil {
 		change.note("%s", decision.Explain())
 	}

@@ -298,7 +298,7 @@ type TargetCluster struct {
 	// Replicas there.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// Components there.
+	// Components there, of an object that is placed as a unit.
 	// +optional
 	Components []TargetComponent `json:"components,omitempty"`
 }
@@ -510,7 +510,7 @@ type DecisionCandidate struct {
 	// Weight of static division.
 	// +optional
 	Weight int64 `json:"weight,omitempty"`
-	// Available is how many replicas the cluster had room for, those that it had included. Absent if room did not matter.
+	// Available is how many replicas, or sets of components of an object that is placed as a unit, the cluster had room for, those that it had included. Absent if room did not matter.
 	// +optional
 	Available *int64 `json:"available,omitempty"`
 	// Replicas that it got.
