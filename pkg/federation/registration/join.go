@@ -52,7 +52,7 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	if err := ValidateName(options.Name); err != nil {
 		return err
 	}
-	authority, err := authorityOf(config)
+	authority, err := authorityOf(config, options.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,12 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	return waitReachable(ctx, fleet, options)
 }
 
-// authorityOf reads the certificates that the member's API is known by.
-func authorityOf(config *rest.Config) ([]byte, error) {
+// authorityOf reads the certificates that a cluster's API is known by. The server's name of a kubeconfig belongs to its address: who
+// gives another endpoint has the certificate checked against that.
+func authorityOf(config *rest.Config, endpoint string) ([]byte, error) {
 	switch {
-	case config.ServerName != "":
-		return nil, errors.New("the kubeconfig sets tls-server-name, which fleets don't: give an address with --endpoint that the server's certificate is for")
+	case config.ServerName != "" && endpoint == "":
+		return nil, errors.New("the kubeconfig sets tls-server-name, which fleets don't: give an address that the server's certificate is for (join: --endpoint, register: --fleet-endpoint)")
 	case config.Insecure:
 		return nil, nil
 	case len(config.CAData) == 0 && config.CAFile != "":

@@ -75,17 +75,19 @@ func TestAuthorityOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		config rest.TLSClientConfig
-		want   string
-		err    string
+		config   rest.TLSClientConfig
+		endpoint string
+		want     string
+		err      string
 	}{
-		"data":           {rest.TLSClientConfig{CAData: []byte("data"), CAFile: file}, "data", ""},
-		"file":           {rest.TLSClientConfig{CAFile: file}, "from file", ""},
-		"no file":        {rest.TLSClientConfig{CAFile: file + "x"}, "", "no such file"},
-		"any will do":    {rest.TLSClientConfig{Insecure: true}, "", ""},
-		"another's name": {rest.TLSClientConfig{ServerName: "x"}, "", "--endpoint"},
+		"data":                     {rest.TLSClientConfig{CAData: []byte("data"), CAFile: file}, "", "data", ""},
+		"file":                     {rest.TLSClientConfig{CAFile: file}, "", "from file", ""},
+		"no file":                  {rest.TLSClientConfig{CAFile: file + "x"}, "", "", "no such file"},
+		"any will do":              {rest.TLSClientConfig{Insecure: true}, "", "", ""},
+		"another's name":           {rest.TLSClientConfig{ServerName: "x"}, "", "", "--endpoint"},
+		"a name, not the endpoint": {rest.TLSClientConfig{ServerName: "x", CAData: []byte("data")}, "https://x", "data", ""},
 	} {
-		got, err := authorityOf(&rest.Config{TLSClientConfig: tc.config})
+		got, err := authorityOf(&rest.Config{TLSClientConfig: tc.config}, tc.endpoint)
 		if string(got) != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
