@@ -41,6 +41,10 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	if shoot.IsHibernated() {
 		return a.stop(ctx, namespace)
 	}
+	config, err := configOf(object)
+	if err != nil {
+		return err
+	}
 	kubeconfig, err := shoot.GenericTokenKubeconfig()
 	if err != nil {
 		return err
@@ -63,12 +67,20 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, deployment, func() error {
-		fillDeployment(deployment, kubeconfig, a.Image)
+		fillDeployment(deployment, kubeconfig, a.Image, config)
 		return nil
 	}); err != nil {
 		return fmt.Errorf("deployment %s/%s: %w", namespace, Name, err)
 	}
 	return nil
+}
+
+// configOf reads the settings of the fleet.
+func configOf(object *extensionsv1alpha1.Extension) (Config, error) {
+	if object.Spec.ProviderConfig == nil {
+		return ParseConfig(nil)
+	}
+	return ParseConfig(object.Spec.ProviderConfig.Raw)
 }
 
 // stop scales the controllers to nothing: their API is about to be away.

@@ -19,7 +19,7 @@ const (
 )
 
 // fillDeployment sets what this package cares about; labels and defaults that others add stay.
-func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string) {
+func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, config Config) {
 	selector := map[string]string{"app": "kubernetes", "role": Name}
 	deployment.Labels = merge(deployment.Labels, map[string]string{"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane"})
 	spec := &deployment.Spec
@@ -41,17 +41,17 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string) {
 	pod.AutomountServiceAccountToken = new(false)
 	pod.EnableServiceLinks = new(false)
 	pod.TerminationGracePeriodSeconds = new(int64(5))
-	pod.Containers = []corev1.Container{container(image)}
+	pod.Containers = []corev1.Container{container(image, config)}
 	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}
 }
 
-func container(image string) corev1.Container {
+func container(image string, config Config) corev1.Container {
 	return corev1.Container{
 		Name:            Name,
 		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            []string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"},
-		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "256MiB"}},
+		Args:            append([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, config.arguments()...),
+		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: config.memoryLimit()}},
 		VolumeMounts:    []corev1.VolumeMount{{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},

@@ -1,0 +1,191 @@
+package fleet
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// ConfigAPIVersion and ConfigKind are what a provider configuration says that it is.
+	ConfigAPIVersion = "federation.extensions.trellis.garden/v1alpha1"
+	ConfigKind       = "FleetConfig"
+)
+
+// Config is the providerConfig of a Shoot's extension of type federation: the settings of its fleet. What is absent is as the flags
+// of the federation controllers have it by default, which `federation --help` tells.
+type Config struct {
+	metav1.TypeMeta `json:",inline"`
+	// SkippedNamespaces is a regular expression; objects in namespaces that match it entirely are never propagated.
+	SkippedNamespaces *string `json:"skippedNamespaces,omitempty"`
+	// Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. 256Mi by default; give
+	// fleets of many thousand objects more.
+	Memory *resource.Quantity `json:"memory,omitempty"`
+	// Clusters says how members are watched over.
+	Clusters ClustersConfig `json:"clusters,omitempty"`
+	// Failover says when objects leave members, and when they return.
+	Failover FailoverConfig `json:"failover,omitempty"`
+	// DeletionBudget says how many deletions at once need no confirmation.
+	DeletionBudget DeletionBudgetConfig `json:"deletionBudget,omitempty"`
+}
+
+// ClustersConfig says how members are watched over.
+type ClustersConfig struct {
+	// ProbeInterval is the time between two questions whether a member is ready, SurveyInterval between two looks at what it offers.
+	ProbeInterval  *metav1.Duration `json:"probeInterval,omitempty"`
+	SurveyInterval *metav1.Duration `json:"surveyInterval,omitempty"`
+	// FailureThreshold is how long a ready member must fail to answer until it counts as not ready, SuccessThreshold the reverse.
+	FailureThreshold *metav1.Duration `json:"failureThreshold,omitempty"`
+	SuccessThreshold *metav1.Duration `json:"successThreshold,omitempty"`
+}
+
+// FailoverConfig says when objects leave members, and when they return.
+type FailoverConfig struct {
+	// After is how long a member may be away before its objects move; 0s: never by itself.
+	After *metav1.Duration `json:"after,omitempty"`
+	// EvictionsPerSecond is how many copies leave members because of taints; 0: one in 30 minutes.
+	EvictionsPerSecond *resource.Quantity `json:"evictionsPerSecond,omitempty"`
+	// GracefulEvictionTimeout is when an old copy that waits for its replacement is reported.
+	GracefulEvictionTimeout *metav1.Duration `json:"gracefulEvictionTimeout,omitempty"`
+	// FailBack is Automatic or Never.
+	FailBack *string `json:"failBack,omitempty"`
+	// FailBackWindow is how long a member must have been healthy before objects return to it.
+	FailBackWindow *metav1.Duration `json:"failBackWindow,omitempty"`
+	// FailBacksPerHour and FailBacksPerClusterPerHour bound the returns in the fleet and to one member; 0: no bound.
+	FailBacksPerHour           *int32 `json:"failBacksPerHour,omitempty"`
+	FailBacksPerClusterPerHour *int32 `json:"failBacksPerClusterPerHour,omitempty"`
+}
+
+// DeletionBudgetConfig says how many deletions at once need no confirmation.
+type DeletionBudgetConfig struct {
+	// Percent of the objects of a member, or of the fleet; 100: never ask.
+	Percent *int32 `json:"percent,omitempty"`
+	// AtLeast is how many objects of a member may be deleted in any case, and twice as many of the fleet.
+	AtLeast *int32 `json:"atLeast,omitempty"`
+	// Window is how long deletions count.
+	Window *metav1.Duration `json:"window,omitempty"`
+}
+
+// ParseConfig reads a provider configuration; none means the defaults. Errors name the field of the Shoot.
+func ParseConfig(raw []byte) (Config, error) {
+	path := field.NewPath("spec", "extensions").Key(Type).Child("providerConfig")
+	config := Config{}
+	if len(raw) == 0 {
+		return config, nil
+	}
+	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return config, config.validate(path).ToAggregate()
+}
+
+// validate refuses what the controllers could not work with.
+func (c Config) validate(path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	if c.APIVersion != ConfigAPIVersion || c.Kind != ConfigKind {
+		problems = append(problems, field.Invalid(path, c.APIVersion+" "+c.Kind, "must be of apiVersion "+ConfigAPIVersion+" and kind "+ConfigKind))
+	}
+	if c.SkippedNamespaces != nil {
+		if _, err := regexp.Compile(*c.SkippedNamespaces); err != nil {
+			problems = append(problems, field.Invalid(path.Child("skippedNamespaces"), *c.SkippedNamespaces, err.Error()))
+		}
+	}
+	if least := resource.MustParse("64Mi"); c.Memory != nil && c.Memory.Cmp(least) < 0 {
+		problems = append(problems, field.Invalid(path.Child("memory"), c.Memory.String(), "must be at least "+least.String()))
+	}
+	clusters, failover, budget := path.Child("clusters"), path.Child("failover"), path.Child("deletionBudget")
+	for _, check := range []*field.Error{
+		atLeast(clusters.Child("probeInterval"), c.Clusters.ProbeInterval, time.Second),
+		atLeast(clusters.Child("surveyInterval"), c.Clusters.SurveyInterval, time.Second),
+		atLeast(clusters.Child("failureThreshold"), c.Clusters.FailureThreshold, 0),
+		atLeast(clusters.Child("successThreshold"), c.Clusters.SuccessThreshold, 0),
+		atLeast(failover.Child("after"), c.Failover.After, 0),
+		atLeast(failover.Child("gracefulEvictionTimeout"), c.Failover.GracefulEvictionTimeout, time.Second),
+		atLeast(failover.Child("failBackWindow"), c.Failover.FailBackWindow, 0),
+		within(failover.Child("failBacksPerHour"), c.Failover.FailBacksPerHour, 0, 1_000_000),
+		within(failover.Child("failBacksPerClusterPerHour"), c.Failover.FailBacksPerClusterPerHour, 0, 1_000_000),
+		within(budget.Child("percent"), c.DeletionBudget.Percent, 0, 100),
+		within(budget.Child("atLeast"), c.DeletionBudget.AtLeast, 0, 1_000_000),
+		atLeast(budget.Child("window"), c.DeletionBudget.Window, time.Second),
+	} {
+		if check != nil {
+			problems = append(problems, check)
+		}
+	}
+	if rate := c.Failover.EvictionsPerSecond; rate != nil && rate.Sign() < 0 {
+		problems = append(problems, field.Invalid(failover.Child("evictionsPerSecond"), rate.String(), "must not be negative"))
+	}
+	if mode := c.Failover.FailBack; mode != nil && *mode != "Automatic" && *mode != "Never" {
+		problems = append(problems, field.NotSupported(failover.Child("failBack"), *mode, []string{"Automatic", "Never"}))
+	}
+	return problems
+}
+
+// atLeast checks a duration.
+func atLeast(path *field.Path, value *metav1.Duration, least time.Duration) *field.Error {
+	if value == nil || value.Duration >= least {
+		return nil
+	}
+	return field.Invalid(path, value.Duration.String(), "must be at least "+least.String())
+}
+
+// within checks a number.
+func within(path *field.Path, value *int32, least, most int32) *field.Error {
+	if value == nil || *value >= least && *value <= most {
+		return nil
+	}
+	return field.Invalid(path, *value, fmt.Sprintf("must be from %d to %d", least, most))
+}
+
+// arguments are the flags of the federation controllers that differ from their defaults.
+func (c Config) arguments() []string {
+	var arguments []string
+	add := func(flag, value string) { arguments = append(arguments, "--"+flag+"="+value) }
+	duration := func(flag string, value *metav1.Duration) {
+		if value != nil {
+			add(flag, value.Duration.String())
+		}
+	}
+	number := func(flag string, value *int32) {
+		if value != nil {
+			add(flag, strconv.Itoa(int(*value)))
+		}
+	}
+	text := func(flag string, value *string) {
+		if value != nil {
+			add(flag, *value)
+		}
+	}
+	text("skipped-propagating-namespaces", c.SkippedNamespaces)
+	duration("cluster-status-update-frequency", c.Clusters.ProbeInterval)
+	duration("cluster-survey-interval", c.Clusters.SurveyInterval)
+	duration("cluster-failure-threshold", c.Clusters.FailureThreshold)
+	duration("cluster-success-threshold", c.Clusters.SuccessThreshold)
+	duration("cluster-failover-after", c.Failover.After)
+	if rate := c.Failover.EvictionsPerSecond; rate != nil {
+		add("resource-eviction-rate", strconv.FormatFloat(rate.AsApproximateFloat64(), 'g', -1, 64))
+	}
+	duration("graceful-eviction-timeout", c.Failover.GracefulEvictionTimeout)
+	text("fail-back", c.Failover.FailBack)
+	duration("fail-back-window", c.Failover.FailBackWindow)
+	number("fail-back-limit", c.Failover.FailBacksPerHour)
+	number("fail-back-limit-per-cluster", c.Failover.FailBacksPerClusterPerHour)
+	number("deletion-budget-percent", c.DeletionBudget.Percent)
+	number("deletion-budget-at-least", c.DeletionBudget.AtLeast)
+	duration("deletion-budget-window", c.DeletionBudget.Window)
+	return arguments
+}
+
+// memoryLimit is the value of GOMEMLIMIT, in bytes.
+func (c Config) memoryLimit() string {
+	if c.Memory == nil {
+		return "256MiB"
+	}
+	return strconv.FormatInt(c.Memory.Value(), 10)
+}

@@ -1,0 +1,70 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSettingsOfAFleet(t *testing.T) {
+	const head = "apiVersion: federation.extensions.trellis.garden/v1alpha1\nkind: FleetConfig\n"
+	for name, tc := range map[string]struct {
+		config string
+		want   []string
+		err    string
+	}{
+		"none":       {"", nil, ""},
+		"no setting": {head, nil, ""},
+		"all": {head + `
+skippedNamespaces: "kube-.*|secret-.*"
+memory: 1Gi
+clusters: {probeInterval: 5s, surveyInterval: 20s, failureThreshold: 1m, successThreshold: 10s}
+failover:
+  after: 0s
+  evictionsPerSecond: "0.5"
+  gracefulEvictionTimeout: 5m
+  failBack: Never
+  failBackWindow: 1h
+  failBacksPerHour: 10
+  failBacksPerClusterPerHour: 5
+deletionBudget: {percent: 100, atLeast: 0, window: 1m}
+`, []string{
+			"--skipped-propagating-namespaces=kube-.*|secret-.*",
+			"--cluster-status-update-frequency=5s", "--cluster-survey-interval=20s", "--cluster-failure-threshold=1m0s", "--cluster-success-threshold=10s",
+			"--cluster-failover-after=0s", "--resource-eviction-rate=0.5", "--graceful-eviction-timeout=5m0s", "--fail-back=Never", "--fail-back-window=1h0m0s",
+			"--fail-back-limit=10", "--fail-back-limit-per-cluster=5", "--deletion-budget-percent=100", "--deletion-budget-at-least=0", "--deletion-budget-window=1m0s",
+		}, ""},
+		"another kind":     {"kind: Deployment", nil, "providerConfig: Invalid value"},
+		"unknown field":    {head + "failovr: {}", nil, "failovr"},
+		"regular":          {head + `skippedNamespaces: "("`, nil, "spec.extensions[federation].providerConfig.skippedNamespaces"},
+		"too little":       {head + "memory: 1Mi", nil, "providerConfig.memory"},
+		"negative":         {head + "failover: {after: -1s}", nil, "providerConfig.failover.after"},
+		"negative rate":    {head + `failover: {evictionsPerSecond: "-1"}`, nil, "providerConfig.failover.evictionsPerSecond"},
+		"other mode":       {head + "failover: {failBack: Maybe}", nil, `providerConfig.failover.failBack: Unsupported value: "Maybe"`},
+		"too many percent": {head + "deletionBudget: {percent: 101}", nil, "providerConfig.deletionBudget.percent"},
+	} {
+		config, err := ParseConfig([]byte(tc.config))
+		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.err)
+		}
+		if err == nil && !slices.Equal(config.arguments(), tc.want) {
+			t.Errorf("%s: arguments %q, want %q", name, config.arguments(), tc.want)
+		}
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte("apiVersion: federation.extensions.trellis.garden/v1alpha1\nkind: FleetConfig\nmemory: 1Gi"))
+	f.Add([]byte(`{"kind": "FleetConfig", "failover": {"evictionsPerSecond": "1e9", "after": "9999999h"}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		config, err := ParseConfig(raw)
+		if err != nil {
+			return
+		}
+		for _, argument := range config.arguments() {
+			if !strings.HasPrefix(argument, "--") || !strings.Contains(argument, "=") {
+				t.Errorf("argument %q", argument)
+			}
+		}
+	})
+}

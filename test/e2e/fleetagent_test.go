@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fingerprintOf finds the fingerprint of its key in an agent's log.
+var fingerprintOf = regexp.MustCompile(`fingerprint="([0-9a-f]+)"`)
+
+// A cluster that the fleet does not talk to becomes a member by an agent in it, which the fleet accepts by its key, gets what
+// policies send it, and is left without a trace.
+func TestFleetAgent(t *testing.T) {
+	l := open(t)
+	garden, fleet := l.gardenKubectl(), l.shoot(t, "fleet")
+	l.createShoot(t, "edge")
+	l.waitForShoot(t, "edge", "Create", 6*time.Minute)
+	edge := l.shoot(t, "edge")
+	const deployed = "agent-deployed"
+	manifest := fleetNginx(deployed, 1, "  placement: {clusterAffinity: {clusterNames: [edge]}}\n")
+	t.Cleanup(func() {
+		_, _ = fleet.try(context.Background(), manifest, "delete", "--ignore-not-found", "-f", "-")
+		_, _ = l.tryFleetCommand(context.Background(), "", "unjoin", "edge")
+	})
+	before := edge.run(t, "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
+
+	address := garden.run(t, "-n", "garden-demo", "get", "shoot", "fleet", "-o", `jsonpath={.status.advertisedAddresses[?(@.name=="external")].url}`)
+	image := l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "get", "deployment", "federation", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	agent := l.fleetCommand(t, "", "register", "edge", "--fleet-endpoint", address, "--image", image)
+	edge.apply(t, agent)
+	var key string
+	edge.eventually(t, 2*time.Minute, func(out string) error {
+		if found := fingerprintOf.FindStringSubmatch(out); found != nil {
+			key = found[1]
+			return nil
+		}
+		return contains("fingerprint=")(out)
+	}, "logs", "-n", namespaceOfAgent(agent), "deployment/agent")
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		_, err := l.tryFleetCommand(ctx, "", "accept", "edge", "--key", key)
+		return err
+	})
+	fleet.eventually(t, 2*time.Minute, equals("True"), "get", "cluster", "edge", "-o", conditionStatus("Ready"))
+
+	fleet.apply(t, manifest)
+	edge.eventually(t, 2*time.Minute, equals("1"), "get", "deployment", deployed, "-o", "jsonpath={.status.readyReplicas}")
+	fleet.eventually(t, time.Minute, equals("1"), "get", "deployment", deployed, "-o", "jsonpath={.status.readyReplicas}")
+	if _, err := fleet.try(t.Context(), manifest, "delete", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	edge.eventually(t, time.Minute, equals(""), "get", "deployment", deployed, "--ignore-not-found", "-o", "name")
+
+	l.fleetCommand(t, "", "unjoin", "edge")
+	edge.eventually(t, 2*time.Minute, equals(strings.TrimSpace(before)), "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
+	l.deleteShoot(t, "edge")
+}
+
+// namespaceOfAgent finds the namespace in the manifest of an agent.
+func namespaceOfAgent(manifest string) string {
+	_, rest, _ := strings.Cut(manifest, "kind: Namespace")
+	_, rest, _ = strings.Cut(rest, "name: ")
+	name, _, _ := strings.Cut(rest, "\n")
+	return name
+}
