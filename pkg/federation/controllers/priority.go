@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -10,10 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
+	"github.com/trellis-garden/trellis/pkg/federation/turns"
 )
 
 // schedulePriority gives the value of the PriorityClass that a policy names; nil if it names none. A class that doesn't exist counts
@@ -34,6 +38,41 @@ func (p *propagation) schedulePriority(ctx context.Context, policy *policies.Pol
 		return nil, fmt.Errorf("reading PriorityClass %s: %w", wanted.PriorityClassName, err)
 	}
 	return &workv1alpha2.SchedulePriority{Priority: class.Value}, nil
+}
+
+// priorityOf a binding; 0 unless its policy names a class.
+func priorityOf(b bindings.Binding) int32 {
+	if p := b.BindingSpec().SchedulePriority; p != nil {
+		return p.Priority
+	}
+	return 0
+}
+
+// inTurn tells the priority of a binding before it is queued.
+func inTurn[B bindings.Binding](t *turns.Turns) handler.TypedEventHandler[B, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []reconcile.Request {
+		t.Set(client.ObjectKeyFromObject(b), priorityOf(b))
+		return []reconcile.Request{requestFor(b)}
+	})
+}
+
+// retryWaiting tries all bindings that wait for room every now and then, since not every event that makes room is told. All at once: were
+// each tried at a time of its own, the next one would get the room and not the most urgent.
+func retryWaiting(t *turns.Turns, wake *inlet[reconcile.Request]) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		clock := time.NewTicker(retryUnschedulable)
+		defer clock.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-clock.C:
+			}
+			for _, key := range t.Waiting() {
+				wake.add(reconcile.Request{NamespacedName: key})
+			}
+		}
+	}
 }
 
 // toPolicies wakes the policies that a change elsewhere concerns.

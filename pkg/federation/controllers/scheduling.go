@@ -26,6 +26,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/quota"
+	"github.com/trellis-garden/trellis/pkg/federation/turns"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
@@ -41,6 +42,8 @@ type scheduling struct {
 	ledger   *ledger.Ledger
 	observed func() bool
 	quotas   quota.Ledger
+	// turns have the more urgent decided first.
+	turns *turns.Turns
 	// verdicts are decisions whose status is left to the works controller to write.
 	verdicts *verdicts
 	// neighbours are workloads that want to be together or apart.
@@ -49,6 +52,7 @@ type scheduling struct {
 
 // Reconcile handles one binding.
 func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer s.turns.Decided(request.NamespacedName)
 	b, err := bindings.Get(ctx, s.client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -59,6 +63,7 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	s.index.Set(request.NamespacedName, interestOf(b))
 	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
+		s.turns.Wait(request.NamespacedName, false)
 		return reconcile.Result{}, nil
 	}
 	clusters, _, err := s.clusters.snapshot(ctx)
@@ -66,20 +71,24 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if !karmada.NeedsDecision(b, clusters) {
+		s.turns.Wait(request.NamespacedName, false)
 		return s.observe(ctx, b)
 	}
 	decision, err := s.decide(ctx, b)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	s.turns.Decided(request.NamespacedName)
 	if err := s.writeSpec(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
+	s.turns.Wait(request.NamespacedName, decision.waits())
 	return s.report(ctx, b, decision)
 }
 
 func (s *scheduling) forget(key types.NamespacedName) {
 	s.index.Remove(key)
+	s.turns.Forget(key)
 	s.verdicts.drop(key)
 }
 
@@ -148,6 +157,9 @@ type outcome struct {
 // decide for a binding. What it takes of the clusters' room stays promised until written is called.
 func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, error) {
 	key := client.ObjectKeyFromObject(b)
+	if err := s.turns.Await(ctx, key, priorityOf(b)); err != nil {
+		return outcome{}, err
+	}
 	decision, err := s.decideAmong(ctx, b, func(near, apart []string) (outcome, error) {
 		return decideBy(b, func(translated core.Binding) (core.Decision, error) {
 			translated.Near, translated.Apart = near, apart
@@ -263,7 +275,7 @@ func (s *scheduling) report(ctx context.Context, b bindings.Binding, decision ou
 	changed := verdict.explain(b)
 	if equality.Semantic.DeepEqual(before.BindingStatus(), b.BindingStatus()) {
 		s.verdicts.drop(key)
-		return verdict.result(), nil
+		return reconcile.Result{}, nil
 	}
 	if decision.reason == workv1alpha2.ReasonSuccess && len(decision.clusters) > 0 && s.verdicts.leave(key, verdict) {
 		return reconcile.Result{RequeueAfter: waitForWorks}, nil
@@ -275,7 +287,7 @@ func (s *scheduling) report(ctx context.Context, b bindings.Binding, decision ou
 	if changed && decision.reason != workv1alpha2.ReasonSuccess {
 		s.warn(b, decision)
 	}
-	return verdict.result(), nil
+	return reconcile.Result{}, nil
 }
 
 // warn tells those who look at the binding or at the object itself.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -48,12 +49,14 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
+	"github.com/trellis-garden/trellis/pkg/federation/turns"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
@@ -183,6 +186,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	s := &scheduling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
 		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), ledger: ledger.New(time.Now),
+		turns: turns.New(),
 	}
 	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.ledger); err != nil {
 		return err
@@ -293,15 +297,23 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 }
 
 func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
-	c, err := controller.New("scheduling", mgr, typedOptions[reconcile.Request](options, s))
+	inOrder := typedOptions[reconcile.Request](options, s)
+	inOrder.NewQueue = s.turns.Queue
+	c, err := controller.New("scheduling", mgr, inOrder)
 	if err != nil {
 		return err
 	}
+	retry := &inlet[reconcile.Request]{}
+	concerned := func(before, after *core.Cluster) []types.NamespacedName {
+		return s.turns.Sort(s.index.ConcernedBy(before, after))
+	}
 	return errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, enqueue[*workv1alpha2.ResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, enqueue[*workv1alpha2.ClusterResourceBinding](), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, s.index.ConcernedBy))),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
+		c.Watch(retry),
+		mgr.Add(retryWaiting(s.turns, retry)),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, inTurn[*workv1alpha2.ResourceBinding](s.turns), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, inTurn[*workv1alpha2.ClusterResourceBinding](s.turns), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, concerned))),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index, s.turns), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
 	)
 }
 
@@ -427,11 +439,11 @@ func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] 
 	})
 }
 
-// toNamespace wakes the bindings of a namespace.
-func toNamespace[T client.Object](index *wake.Index) handler.TypedEventHandler[T, reconcile.Request] {
+// toNamespace wakes the bindings of a namespace, the most urgent first.
+func toNamespace[T client.Object](index *wake.Index, t *turns.Turns) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, key := range index.All() {
+		for _, key := range t.Sort(index.All()) {
 			if key.Namespace == object.GetNamespace() {
 				requests = append(requests, reconcile.Request{NamespacedName: key})
 			}

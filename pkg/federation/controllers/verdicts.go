@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
@@ -41,12 +40,9 @@ func (v verdict) explain(b bindings.Binding) (changed bool) {
 	return changed
 }
 
-// result asks for another try where nothing may announce that it helps.
-func (v verdict) result() reconcile.Result {
-	if v.retry || v.reason == workv1alpha2.ReasonUnschedulable || v.reason == workv1alpha2.ReasonQuotaExceeded {
-		return reconcile.Result{RequeueAfter: retryUnschedulable}
-	}
-	return reconcile.Result{}
+// waits tells that it is to be tried again, where nothing may announce that it helps.
+func (o outcome) waits() bool {
+	return o.retry || o.reason == workv1alpha2.ReasonUnschedulable || o.reason == workv1alpha2.ReasonQuotaExceeded
 }
 
 // verdicts are waiting to be written with the next news of their binding.
