@@ -40,6 +40,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/budget"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/agents"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/autoscaling"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/cronscaling"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/demand"
@@ -88,6 +89,8 @@ type Options struct {
 	Failover failover.Options
 	// Deletions is how many deletions at once need no confirmation.
 	Deletions budget.Settings
+	// Autoscaling says how often members are asked what pods use.
+	Autoscaling autoscaling.Options
 	// Interpreter knows the kinds of objects; by default one that the fleet's customizations and webhooks teach.
 	Interpreter *interpreter.Interpreter
 }
@@ -96,7 +99,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
-		Failover: failover.DefaultOptions(), Deletions: budget.Default(),
+		Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
 	}
 }
 
@@ -203,7 +206,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		addScheduling(mgr, options, s),
 		addGroups(ctx, mgr),
 		rebalancing.Add(mgr, settings(options)),
-		addCronScaling(mgr, options),
+		addScaling(mgr, options, pool),
 		quotas.Add(mgr, settings(options)),
 		demand.Add(mgr, s.clusters.alone, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
@@ -376,12 +379,15 @@ func addGroups(ctx context.Context, mgr manager.Manager) error {
 	)
 }
 
-func addCronScaling(mgr manager.Manager, options Options) error {
+func addScaling(mgr manager.Manager, options Options, pool *members.Pool) error {
 	scales, err := scaling.New(mgr.GetConfig(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	return cronscaling.Add(mgr, scales, settings(options))
+	return errors.Join(
+		cronscaling.Add(mgr, scales, settings(options)),
+		autoscaling.Add(mgr, scales, pool, options.Autoscaling, settings(options)),
+	)
 }
 
 func addExecution(mgr manager.Manager, options Options, pool *members.Pool, changes *memberChanges, more source.Source) error {

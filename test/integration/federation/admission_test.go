@@ -44,6 +44,15 @@ func TestAdmission(t *testing.T) {
 	webhook := func(hook string) string {
 		return `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterWebhookConfiguration, webhooks: [{interpreterContextVersions: [v1alpha1], ` + hook + `}]}`
 	}
+	hpa := func(spec string) string {
+		return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, ` + spec + `}}`
+	}
+	metric := func(m string) string { return hpa(`maxReplicas: 3, metrics: [` + m + `]`) }
+	behavior := func(b string) string { return hpa(`maxReplicas: 3, behavior: {` + b + `}`) }
+	clock := func(target, rule string) string {
+		return `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, spec: {scaleTargetRef: {` + target + `, name: web}, rules: [{name: a, schedule: "0 8 * * *", ` + rule + `}]}}`
+	}
+	const limits = `apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA`
 	const url = `clientConfig: {url: "https://a.example.com"}`
 	const anyKind = `apiGroups: ["*"], apiVersions: ["*"], kinds: ["*"]`
 	tests := map[string]struct {
@@ -108,6 +117,26 @@ func TestAdmission(t *testing.T) {
 		"name of a webhook":             {webhook(`name: a.example.com, ` + url), webhook(`name: example, ` + url), "webhooks: name must be unique"},
 		"target of a webhook":           {"", webhook(`name: a.example.com, clientConfig: {url: "https://a.example.com", service: {namespace: a, name: b}}`), "a url or a service"},
 		"operations of a webhook":       {webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*"], ` + anyKind + `}]`), webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*", Retain], ` + anyKind + `}]`), "'*' stands alone"},
+		"limits of replicas":            {hpa(`minReplicas: 3, maxReplicas: 3`), hpa(`minReplicas: 4, maxReplicas: 3`), "must not be less than minReplicas"},
+		"least replicas by default":     {hpa(`maxReplicas: 1`), hpa(`maxReplicas: 0`), "maxReplicas"},
+		"what is scaled":                {"", `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, name: a}}}`, "spec.scaleTargetRef: must be an object that has pods"},
+		"scaled without a name":         {"", `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, spec: {maxReplicas: 1, scaleTargetRef: {kind: Deployment, name: ""}}}`, "needs kind and name"},
+		"type of a metric":              {metric(`{type: ContainerResource, containerResource: {name: memory, container: a, target: {type: AverageValue, averageValue: 1Gi}}}`), metric(`{type: Resource, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 1}}}`), "exactly the field of that name"},
+		"target of a resource":          {metric(`{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}`), metric(`{type: Resource, resource: {name: cpu, target: {type: Value, value: 80}}}`), "one of averageUtilization and averageValue"},
+		"target of pods":                {metric(`{type: Pods, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 1500m}}}`), metric(`{type: Pods, pods: {metric: {name: a}, target: {type: Value, value: 1}}}`), "the target of pods must have averageValue"},
+		"target of an object":           {metric(`{type: Object, object: {describedObject: {kind: Service, name: a}, metric: {name: a}, target: {type: Value, value: "1"}}}`), metric(`{type: External, external: {metric: {name: a}, target: {type: Value}}}`), "one of value and averageValue"},
+		"amount of a target":            {"", metric(`{type: External, external: {metric: {name: a}, target: {type: Value, value: 0}}}`), "its amount above 0"},
+		"percentage of a target":        {"", metric(`{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 0}}}`), "its amount above 0"},
+		"name of a container":           {"", metric(`{type: ContainerResource, containerResource: {name: cpu, container: "", target: {type: Utilization, averageUtilization: 80}}}`), "the latter a container"},
+		"name of a metric":              {metric(`{type: External, external: {metric: {name: "queue:length"}, target: {type: Value, value: 1}}}`), metric(`{type: External, external: {metric: {name: "../../../../api/v1/secrets"}, target: {type: Value, value: 1}}}`), "names of metrics"},
+		"name of an object":             {"", metric(`{type: Object, object: {describedObject: {kind: Service, name: ".."}, metric: {name: a}, target: {type: Value, value: 1}}}`), "names of metrics and of described objects"},
+		"windows":                       {behavior(`scaleUp: {stabilizationWindowSeconds: 3600}`), behavior(`scaleDown: {stabilizationWindowSeconds: 3601}`), "between 0 and 3600"},
+		"choice of a policy":            {behavior(`scaleUp: {selectPolicy: Disabled}`), behavior(`scaleDown: {selectPolicy: Any}`), "selectPolicy must be"},
+		"tolerance":                     {behavior(`scaleUp: {tolerance: 0}, scaleDown: {tolerance: "0.05"}`), behavior(`scaleDown: {tolerance: "-0.1"}`), "tolerance must not be below 0"},
+		"policies of scaling":           {behavior(`scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 1800}]}`), behavior(`scaleUp: {policies: [{type: Pods, value: 0, periodSeconds: 60}]}`), "policies have type"},
+		"limits by the clock":           {clock(limits, `targetMinReplicas: 2, targetMaxReplicas: 2`), clock(limits, `targetMinReplicas: 3, targetMaxReplicas: 2`), "must not be more than targetMaxReplicas"},
+		"one limit by the clock":        {clock(limits, `targetMaxReplicas: 2`), clock(limits, `targetReplicas: 2`), "need targetMinReplicas, targetMaxReplicas or both"},
+		"limits of something else":      {clock(`apiVersion: apps/v1, kind: Deployment`, `targetReplicas: 0`), clock(`apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA`, `targetMinReplicas: 3`), "only a FederatedHPA can be scaled"},
 		"kinds of a webhook":            {"", webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], kinds: []}]`), "rules need apiGroups"},
 	}
 	for name, tc := range tests {

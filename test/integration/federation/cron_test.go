@@ -55,7 +55,7 @@ func TestCronFederatedHPA(t *testing.T) {
 	for rule, want := range map[string]string{
 		`{name: a, schedule: "now", targetReplicas: 1}`:          "schedule",
 		`{name: a, schedule: "0 8 * * *"}`:                       "targetReplicas",
-		`{name: a, schedule: "0 8 * * *", targetMinReplicas: 1}`: "FederatedHPA",
+		`{name: a, schedule: "0 8 * * *", targetMinReplicas: 1}`: "targetReplicas",
 		`{name: "", schedule: "0 8 * * *", targetReplicas: 1}`:   "name",
 		`{name: a, schedule: "0 8 * * *", targetReplicas: -1}`:   "targetReplicas",
 	} {

@@ -28,6 +28,8 @@ func fleetRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status", "clusters/finalizers"}, Verbs: []string{"patch", "update"}},
 		{APIGroups: []string{"apps.karmada.io"}, Resources: []string{"workloadrebalancers"}, Verbs: []string{"delete"}},
 		{APIGroups: []string{"*"}, Resources: []string{"*/scale"}, Verbs: []string{"patch"}},
+		// CronFederatedHPAs change the limits of FederatedHPAs.
+		{APIGroups: []string{"autoscaling.karmada.io"}, Resources: []string{"federatedhpas"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"}},
 		// Agents of members renew their certificates.
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronFederatedHPA scales an object by the clock.
+// CronFederatedHPA scales an object, or changes the limits of a FederatedHPA, by the clock.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=cronfederatedhpas,scope=Namespaced,shortName=cronfhpa,categories={karmada-io}
@@ -42,10 +42,11 @@ type CronFederatedHPAList struct {
 
 // CronFederatedHPASpec says what is scaled, and when.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/'))",message="FederatedHPAs are not offered yet; name an object that has the subresource scale",fieldPath=".scaleTargetRef"
-// +kubebuilder:validation:XValidation:rule="self.rules.all(r, has(r.targetReplicas))",message="rules need targetReplicas",fieldPath=".rules"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaleTargetRef.apiVersion) || !self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.scaleTargetRef.kind == 'FederatedHPA'",message="of this group, only a FederatedHPA can be scaled",fieldPath=".scaleTargetRef"
+// +kubebuilder:validation:XValidation:rule="has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.rules.all(r, has(r.targetReplicas))",message="rules need targetReplicas",fieldPath=".rules"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaleTargetRef.apiVersion) || !self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.rules.all(r, has(r.targetMinReplicas) || has(r.targetMaxReplicas))",message="rules for a FederatedHPA need targetMinReplicas, targetMaxReplicas or both",fieldPath=".rules"
 type CronFederatedHPASpec struct {
-	// ScaleTargetRef names an object that has the subresource scale.
+	// ScaleTargetRef names an object that has the subresource scale, or a FederatedHPA, whose limits are set.
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 	// Rules say when. Their names are unique.
 	// +kubebuilder:validation:MinItems=1
@@ -57,7 +58,7 @@ type CronFederatedHPASpec struct {
 
 // CronFederatedHPARule scales at certain times.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.targetMinReplicas) && !has(self.targetMaxReplicas)",message="targetMinReplicas and targetMaxReplicas are for FederatedHPAs, which are not offered yet; give targetReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetMinReplicas) || !has(self.targetMaxReplicas) || self.targetMinReplicas <= self.targetMaxReplicas",message="must not be more than targetMaxReplicas",fieldPath=".targetMinReplicas"
 type CronFederatedHPARule struct {
 	// Name identifies the rule and its history.
 	// +kubebuilder:validation:MinLength=1
@@ -69,15 +70,15 @@ type CronFederatedHPARule struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|\s*\S+(\s+\S+){4}\s*)$`
 	Schedule string `json:"schedule"`
-	// TargetReplicas is the number of replicas that is set.
+	// TargetReplicas is the number of replicas that is set. Without effect for a FederatedHPA.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
-	// TargetMinReplicas is for FederatedHPAs, which are not offered yet, and refused.
+	// TargetMinReplicas is what minReplicas of a FederatedHPA becomes. Without effect for other objects.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMinReplicas *int32 `json:"targetMinReplicas,omitempty"`
-	// TargetMaxReplicas is for FederatedHPAs, which are not offered yet, and refused.
+	// TargetMaxReplicas is what maxReplicas of a FederatedHPA becomes. Without effect for other objects.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
@@ -134,10 +135,10 @@ type SuccessfulExecution struct {
 	// AppliedReplicas is what was set.
 	// +optional
 	AppliedReplicas *int32 `json:"appliedReplicas,omitempty"`
-	// AppliedMaxReplicas is for FederatedHPAs.
+	// AppliedMaxReplicas is what maxReplicas of a FederatedHPA was set to.
 	// +optional
 	AppliedMaxReplicas *int32 `json:"appliedMaxReplicas,omitempty"`
-	// AppliedMinReplicas is for FederatedHPAs.
+	// AppliedMinReplicas is what minReplicas of a FederatedHPA was set to.
 	// +optional
 	AppliedMinReplicas *int32 `json:"appliedMinReplicas,omitempty"`
 }

@@ -12,6 +12,7 @@ var GroupVersion = schema.GroupVersion{Group: "autoscaling.karmada.io", Version:
 // AddToScheme registers the kinds of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
+		&FederatedHPA{}, &FederatedHPAList{},
 		&CronFederatedHPA{}, &CronFederatedHPAList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)

@@ -1,9 +1,10 @@
-// Package cronscaling carries out CronFederatedHPAs: at the times of a rule it sets the number of replicas of an object. When
-// the next time of each rule is lies in the status, so a restart neither forgets nor repeats one.
+// Package cronscaling carries out CronFederatedHPAs: at the times of a rule it sets the number of replicas of an object, or the limits
+// of a FederatedHPA. When the next time of each rule is lies in the status, so a restart neither forgets nor repeats one.
 package cronscaling
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -135,24 +138,53 @@ func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h
 // execute records what came of it.
 func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job, h *autoscalingv1alpha1.ExecutionHistory) {
 	due, at := new(metav1.NewTime(j.plan.due)), new(metav1.NewTime(s.now()))
+	success := autoscalingv1alpha1.SuccessfulExecution{ScheduleTime: due, ExecutionTime: at}
 	var err error
 	if j.plan.missed {
 		err = fmt.Errorf("missed: nothing ran in the fleet at that time, nor within %s after", catchUp)
 	} else {
-		err = s.scale(ctx, c, j.rule)
+		err = s.scale(ctx, c, j.rule, &success)
 	}
 	if err != nil {
 		h.FailedExecutions = withFailure(h.FailedExecutions, autoscalingv1alpha1.FailedExecution{ScheduleTime: due, ExecutionTime: at, Message: err.Error()}, j.rule.FailedHistoryLimit)
 		s.events.Eventf(c, nil, corev1.EventTypeWarning, "ScaleFailed", "Scale", "rule %s: %.900s", j.rule.Name, err.Error())
 		return
 	}
-	success := autoscalingv1alpha1.SuccessfulExecution{ScheduleTime: due, ExecutionTime: at, AppliedReplicas: j.rule.TargetReplicas}
 	h.SuccessfulExecutions = withSuccess(h.SuccessfulExecutions, success, j.rule.SuccessfulHistoryLimit)
 }
 
-func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+// scale tells in applied what it set.
+func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, rule *autoscalingv1alpha1.CronFederatedHPARule, applied *autoscalingv1alpha1.SuccessfulExecution) error {
+	if target := c.Spec.ScaleTargetRef; schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).Group == autoscalingv1alpha1.GroupVersion.Group {
+		applied.AppliedMinReplicas, applied.AppliedMaxReplicas = rule.TargetMinReplicas, rule.TargetMaxReplicas
+		return s.limit(ctx, types.NamespacedName{Namespace: c.Namespace, Name: target.Name}, rule)
+	}
 	if rule.TargetReplicas == nil {
 		return errors.New("the rule has no targetReplicas")
 	}
+	applied.AppliedReplicas = rule.TargetReplicas
 	return s.scales.Set(ctx, c.Namespace, c.Spec.ScaleTargetRef, *rule.TargetReplicas)
+}
+
+// limit sets the limits of a FederatedHPA that the rule gives. The API refuses them if they don't fit the other one.
+func (s *cronScaling) limit(ctx context.Context, key types.NamespacedName, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+	if rule.TargetMinReplicas == nil && rule.TargetMaxReplicas == nil {
+		return errors.New("the rule has neither targetMinReplicas nor targetMaxReplicas")
+	}
+	limits := map[string]any{}
+	if rule.TargetMinReplicas != nil {
+		limits["minReplicas"] = *rule.TargetMinReplicas
+	}
+	if rule.TargetMaxReplicas != nil {
+		limits["maxReplicas"] = *rule.TargetMaxReplicas
+	}
+	patch, err := json.Marshal(map[string]any{"spec": limits})
+	if err != nil {
+		return err
+	}
+	f := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := s.client.Patch(ctx, f, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("changing the limits of FederatedHPA %s: %w", key, err)
+	}
+	return nil
 }

@@ -164,3 +164,40 @@ func TestExecution(t *testing.T) {
 		t.Errorf("history %+v", histories[1])
 	}
 }
+
+// A rule for a FederatedHPA sets those of its limits that it names.
+func TestLimits(t *testing.T) {
+	target := autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
+	tests := map[string]struct {
+		least, most         *int32
+		wantLeast, wantMost int32
+	}{
+		"both":        {new(int32(3)), new(int32(30)), 3, 30},
+		"only fewest": {new(int32(3)), nil, 3, 10},
+		"only most":   {nil, new(int32(30)), 1, 30},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			hpa := &autoscalingv1alpha1.FederatedHPA{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: autoscalingv1alpha1.FederatedHPASpec{MinReplicas: new(int32(1)), MaxReplicas: 10},
+			}
+			f := newFixture(t, hpa, clock(target, autoscalingv1alpha1.CronFederatedHPARule{Name: "a", Schedule: "10 12 * * *", TargetMinReplicas: tc.least, TargetMaxReplicas: tc.most}))
+			f.reconcile()
+			f.now = f.now.Add(10 * time.Minute)
+			histories, _ := f.reconcile()
+			if err := f.Get(t.Context(), client.ObjectKeyFromObject(hpa), hpa); err != nil || *hpa.Spec.MinReplicas != tc.wantLeast || hpa.Spec.MaxReplicas != tc.wantMost {
+				t.Errorf("limits %+v, %v", hpa.Spec, err)
+			}
+			done := histories[0].SuccessfulExecutions
+			if len(done) != 1 || fmt.Sprint(done[0].AppliedMinReplicas == nil, done[0].AppliedMaxReplicas == nil) != fmt.Sprint(tc.least == nil, tc.most == nil) || len(f.scales.calls) != 0 {
+				t.Errorf("history %+v", histories[0])
+			}
+		})
+	}
+	f := newFixture(t, clock(target, autoscalingv1alpha1.CronFederatedHPARule{Name: "a", Schedule: "10 12 * * *", TargetMinReplicas: new(int32(3))}))
+	f.reconcile()
+	f.now = f.now.Add(10 * time.Minute)
+	if histories, _ := f.reconcile(); len(histories[0].FailedExecutions) != 1 {
+		t.Errorf("history %+v", histories[0])
+	}
+}
