@@ -52,6 +52,9 @@ func (p *part) full() bool { return p.most > 0 && p.seats >= p.most }
 
 func apportion(seats int64, parts []part, descending bool) int64 {
 	seats -= headStart(seats, parts)
+	if seats == 0 {
+		return 0
+	}
 	q := queue{parts: parts, order: make([]int32, 0, len(parts)), descending: descending}
 	for i := range parts {
 		if !parts[i].full() {
@@ -117,16 +120,15 @@ func (q *queue) before(i, j int) bool {
 	return (a.rank < b.rank) != q.descending
 }
 
-// headStart hands out, at once, seats that parts are going to get anyway, so that large numbers don't take a step per
-// seat, and returns how many it gave.
+// headStart hands out, at once, seats that parts are going to get anyway, so that there is not a step per seat, and returns how many it
+// gave.
 //
-// All seats whose quotient is at least q come before all others. So for any q whose seats are not more than there are,
-// these are sure; a part has ⌊(weight/q+1)/2⌋ of them, within what it has and its bound. One per part is counted too many
-// and one held back, more than the rounding of floating point can be wrong by as long as there are fewer than 2⁵⁰ seats;
-// the exact comparison hands out the rest.
+// All seats whose quotient is at least 1/x come before all others. So for any x whose seats are not more than there are, these are sure; a
+// part has ⌊(weight·x+1)/2⌋ of them, within what it has and its bound. The search for an x that leaves only a few seats begins with
+// the one that would be right without rounding, prior seats and bounds. The comparison hands out the rest.
 func headStart(seats int64, parts []part) int64 {
-	n := int64(len(parts))
-	if seats <= 6*n || seats >= 1<<50 {
+	few := int64(len(parts)/16 + 4)
+	if seats <= few || seats >= 1<<50 {
 		return 0
 	}
 	var total float64
@@ -136,43 +138,71 @@ func headStart(seats int64, parts []part) int64 {
 	if total == 0 {
 		return 0
 	}
-	low := sureInverse(seats, parts, total)
-	var given int64
+	sure, given := sureInverse(seats, few, parts, 2*float64(seats)/total)
+	if given == 0 {
+		return 0
+	}
 	for i := range parts {
-		sure := parts[i].upTo(low, -1)
-		given += sure - parts[i].seats
-		parts[i].seats = sure
+		parts[i].seats = parts[i].upTo(sure)
 	}
 	return given
 }
 
-// sureInverse is the inverse of a quotient that is sure to give no more seats than there are, and not many fewer.
-func sureInverse(seats int64, parts []part, total float64) float64 {
-	n := int64(len(parts))
+// mostTries bounds the search. After goodTries it is content with a few seats for each part: where many are alike there may be no x that
+// leaves fewer.
+const (
+	goodTries = 8
+	mostTries = 64
+)
+
+// sureInverse is an x that gives no more seats than there are and leaves a few, if that is found, and the number that it gives.
+func sureInverse(seats, few int64, parts []part, x float64) (sure inverse, given int64) {
 	low, high := 0.0, math.Inf(1)
-	for inverse, tries := float64(2*(seats-n))/total, 0; tries < 64; tries++ {
-		given := sureSeats(parts, inverse)
-		if given > seats {
-			high = inverse
+	for try := range mostTries {
+		at, ok := inverseOf(x)
+		if !ok {
+			break
+		}
+		sum := sureSeats(parts, at)
+		if sum > seats {
+			high = x
 		} else {
-			low = inverse
-			if seats-given <= 6*n {
-				break
-			}
+			low, sure, given = x, at, sum
+		}
+		if left := seats - given; left <= few || try >= goodTries && left <= 6*int64(len(parts)) {
+			break
 		}
 		if math.IsInf(high, 1) {
-			inverse *= 2
+			x *= 2
 		} else {
-			inverse = low + (high-low)/2
+			x = low + (high-low)/2
 		}
 	}
-	return low
+	return sure, given
 }
 
-func sureSeats(parts []part, inverse float64) int64 {
+// inverse is mantissa/2^shift, exactly.
+type inverse struct {
+	mantissa uint64
+	shift    uint
+}
+
+// inverseOf is false for what is too large or too small to reckon with.
+func inverseOf(x float64) (inverse, bool) {
+	const precision = 53
+	fraction, exponent := math.Frexp(x)
+	shift := precision - exponent
+	if shift < 1 || shift > 127 || math.IsInf(x, 0) {
+		return inverse{}, false
+	}
+	return inverse{uint64(math.Ldexp(fraction, precision)), uint(shift)}, true
+}
+
+// sureSeats counts what parts get in addition when all seats with a quotient of at least 1/x are given.
+func sureSeats(parts []part, x inverse) int64 {
 	var sum int64
 	for i := range parts {
-		sum += parts[i].upTo(inverse, 1) - parts[i].seats
+		sum += parts[i].upTo(x) - parts[i].seats
 		if sum >= 1<<51 {
 			break
 		}
@@ -180,12 +210,18 @@ func sureSeats(parts []part, inverse float64) int64 {
 	return sum
 }
 
-// upTo is the number of seats that a part has when all with a quotient of at least 1/inverse are given, with a correction.
-func (p *part) upTo(inverse float64, correction float64) int64 {
-	seats := math.Floor((float64(p.weight)*inverse+1)/2) + correction
-	most := float64(int64(1) << 51)
-	if p.most > 0 {
-		most = float64(p.most)
+// upTo is the number of seats that a part has when all with a quotient of at least 1/x are given.
+func (p *part) upTo(x inverse) int64 {
+	hi, lo := bits.Mul64(uint64(p.weight), x.mantissa)
+	product := hi<<(64-x.shift) | lo>>x.shift
+	if x.shift >= 64 {
+		product = hi >> (x.shift - 64)
+	} else if hi>>x.shift != 0 {
+		product = 1 << 52
 	}
-	return max(p.seats, int64(min(seats, most)))
+	seats := int64((min(product, 1<<52) + 1) / 2)
+	if p.most > 0 {
+		seats = min(seats, p.most)
+	}
+	return max(p.seats, seats)
 }

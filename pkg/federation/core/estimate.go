@@ -35,9 +35,10 @@ func (n *needs) fit(room *Room, promised Resources) int64 {
 	if room == nil {
 		return 0
 	}
-	free := room.Free
+	free := &room.Free
 	if !promised.IsZero() {
-		free = free.Minus(promised)
+		less := free.Minus(promised)
+		free = &less
 	}
 	fits := min(free.hold(&n.request), math.MaxInt32)
 	if len(room.Nodes) > 0 && fits > 0 {

@@ -62,28 +62,36 @@ func (r Resources) Times(n int64) Resources {
 
 // hold counts how many times a request fits; a request for nothing fits any number of times.
 func (r *Resources) hold(request *Resources) int64 {
-	fits := int64(math.MaxInt64)
-	limit := func(free, wanted int64) {
-		if wanted > 0 {
-			fits = min(fits, max(0, free)/wanted)
-		}
+	fits := limited(math.MaxInt64, r.CPU, request.CPU)
+	fits = limited(fits, r.Memory, request.Memory)
+	fits = limited(fits, r.Storage, request.Storage)
+	fits = limited(fits, r.Pods, request.Pods)
+	if len(request.Other) == 0 {
+		return fits
 	}
-	limit(r.CPU, request.CPU)
-	limit(r.Memory, request.Memory)
-	limit(r.Storage, request.Storage)
-	limit(r.Pods, request.Pods)
 	for name, wanted := range request.Other {
-		limit(r.Other[name], wanted)
+		fits = limited(fits, r.Other[name], wanted)
 	}
 	return fits
 }
 
+// limited is fits, or how many times what is wanted is free if that is less.
+func limited(fits, free, wanted int64) int64 {
+	if wanted <= 0 {
+		return fits
+	}
+	return min(fits, max(0, free)/wanted)
+}
+
 // IsZero tells whether nothing is asked for.
 func (r Resources) IsZero() bool {
+	if r.CPU != 0 || r.Memory != 0 || r.Storage != 0 || r.Pods != 0 {
+		return false
+	}
 	for _, amount := range r.Other {
 		if amount != 0 {
 			return false
 		}
 	}
-	return r.CPU == 0 && r.Memory == 0 && r.Storage == 0 && r.Pods == 0
+	return true
 }
