@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -87,7 +89,7 @@ func (i *Invitation) access(namespaces []string) []client.Object {
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{i.Access}, Verbs: []string{"delete"}},
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"}, ResourceNames: []string{i.Access, i.Access + writeSuffix}, Verbs: []string{"delete"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles", "clusterrolebindings"}, ResourceNames: []string{i.Access, i.Access + writeSuffix}, Verbs: []string{"patch"}},
 	}
 	write := i.Access + writeSuffix
 	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: write}, Rules: []rbacv1.PolicyRule{
@@ -192,27 +194,49 @@ func ApplyManifest(ctx context.Context, member client.Client, objects []client.O
 	return nil
 }
 
-// RemoveAgent takes an agent out of its member: the namespace that it runs in, and what it may do there, its own rights last.
+// RemoveAgent takes an agent out of its member: what it may do in other namespaces, then the namespace that it runs in. Its rights in
+// the whole cluster go with that namespace, which comes to own them here: an agent can't delete the role that its rights come from
+// once it has deleted the binding to it, nor the binding without the role.
 func RemoveAgent(ctx context.Context, member client.Client, access string) error {
 	var bindings rbacv1.RoleBindingList
 	if err := member.List(ctx, &bindings, client.MatchingLabels{managedByLabel: managedBy}); err != nil {
 		return fmt.Errorf("listing the agent's rights: %w", err)
 	}
-	var objects []client.Object
 	for i := range bindings.Items {
-		if b := &bindings.Items[i]; b.Name == access && b.Namespace != access {
-			objects = append(objects, b)
+		b := &bindings.Items[i]
+		if b.Name != access || b.Namespace == access {
+			continue
+		}
+		if err := member.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing RoleBinding %s: %w", client.ObjectKeyFromObject(b), err)
 		}
 	}
-	objects = append(objects,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: access}},
+	namespace := &corev1.Namespace{}
+	if err := member.Get(ctx, client.ObjectKey{Name: access}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, right := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access + writeSuffix}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: access}},
-	)
-	for _, object := range objects {
-		if err := member.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	} {
+		if err := setOwner(ctx, member, right, namespace); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("having %T %s removed with namespace %s: %w", right, right.GetName(), access, err)
 		}
+	}
+	if err := member.Delete(ctx, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing namespace %s: %w", access, err)
 	}
 	return nil
+}
+
+// setOwner has an object removed with its namespace.
+func setOwner(ctx context.Context, member client.Client, object client.Object, owner *corev1.Namespace) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID},
+	}}})
+	if err != nil {
+		return err
+	}
+	return member.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 }
