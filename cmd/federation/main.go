@@ -38,7 +38,7 @@ func command() *cobra.Command {
   - the override policies: it writes a Work per member with the object as it is to be there;
   - the Works: it applies them to the members (server-side, field manager "trellis-federation"), puts back what is
     changed or removed there, and adds the members' status up in the object's own;
-  - the Clusters: it keeps their conditions, versions, APIs and resources up to date.
+  - the Clusters: it keeps their conditions, versions, APIs and resources up to date, and serves clusters/{name}/proxy.
 
 It may be stopped at any time; what it had begun goes on when it starts again.`,
 		Version:       version.String(),
@@ -64,6 +64,8 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval, "how often a member's version, APIs, nodes and pods are looked at")
 	flags.DurationVar(&options.Clusters.FailureThreshold, "cluster-failure-threshold", options.Clusters.FailureThreshold, "how long a ready member must fail to answer before it counts as not ready")
 	flags.DurationVar(&options.Clusters.SuccessThreshold, "cluster-success-threshold", options.Clusters.SuccessThreshold, "how long a failed member must answer before it counts as ready")
+	flags.StringVar(&options.MemberAPI.Listen, "member-api-address", options.MemberAPI.Listen, "address that clusters/{name}/proxy is served at for the fleet's kube-apiserver; none by default")
+	flags.StringVar(&options.MemberAPI.Address, "member-api-ip", os.Getenv("POD_IP"), "IP address by which the fleet's kube-apiserver reaches --member-api-address (default: $POD_IP)")
 	failoverFlags(flags, &options.Failover)
 	deletionFlags(flags, &options.Deletions)
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)

@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +15,6 @@ import (
 func Uncached() []client.Object {
 	return []client.Object{
 		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &corev1.ServiceAccount{}, &corev1.Pod{}, &corev1.Service{},
-		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &appsv1.Deployment{}, &coordinationv1.Lease{}, &resourcesv1alpha1.ManagedResource{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &appsv1.Deployment{}, &coordinationv1.Lease{}, &networkingv1.NetworkPolicy{}, &resourcesv1alpha1.ManagedResource{},
 	}
 }

@@ -136,6 +136,9 @@ func (c *clusters) checkUp(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		}
 	}
 	renewal := c.renew(ctx, member, cluster)
+	if due && renewal == nil && cluster.DeletionTimestamp == nil {
+		renewal = c.employImpersonator(ctx, member, cluster)
+	}
 	return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
 		setReady(status, ready, reason, message)
 		if due {

@@ -60,12 +60,15 @@ func (c *clusters) farewell(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	if shared, err := c.isShared(ctx, cluster); err != nil || shared {
+		return err
+	}
+	if err := c.dismissImpersonator(ctx, cluster); err != nil {
+		return err
+	}
 	account, joined := registration.AccountOf(secret)
 	if !joined {
 		return nil
-	}
-	if shared, err := c.isShared(ctx, cluster); err != nil || shared {
-		return err
 	}
 	if member, connected := c.members.Get(cluster.Name); connected && !knownDown(cluster) {
 		ctx, cancel := members.RequestContext(ctx)
@@ -84,7 +87,7 @@ func (c *clusters) isShared(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		return false, err
 	}
 	for i := range list.Items {
-		if ref := list.Items[i].Spec.SecretRef; list.Items[i].Name != cluster.Name && ref != nil && *ref == *cluster.Spec.SecretRef {
+		if ref := list.Items[i].Spec.SecretRef; cluster.Spec.SecretRef != nil && list.Items[i].Name != cluster.Name && ref != nil && *ref == *cluster.Spec.SecretRef {
 			return true, nil
 		}
 	}

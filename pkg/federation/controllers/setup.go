@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -54,6 +55,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
+	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
@@ -91,6 +93,8 @@ type Options struct {
 	Deletions budget.Settings
 	// Autoscaling says how often members are asked what pods use.
 	Autoscaling autoscaling.Options
+	// MemberAPI is how the API of members is served; not at all by default.
+	MemberAPI memberapi.Options
 	// Interpreter knows the kinds of objects; by default one that the fleet's customizations and webhooks teach.
 	Interpreter *interpreter.Interpreter
 }
@@ -108,7 +112,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
-		configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme,
+		configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme, apiregistrationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -213,6 +217,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		agents.Add(mgr, settings(options)),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
 		addFailover(mgr, options),
+		memberapi.Add(mgr, options.MemberAPI),
 	)
 }
 

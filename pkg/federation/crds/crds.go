@@ -3,17 +3,20 @@ package crds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
 // folder holds the definitions, one per file.
@@ -38,9 +41,33 @@ func Objects() ([]*unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal(data, &object.Object); err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", folder, entry.Name(), err)
 		}
+		if err := addOwnVersion(object); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", folder, entry.Name(), err)
+		}
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// addOwnVersion has Clusters served in a second version, equal to the one that is stored but for its name: the version of Karmada is
+// served by the federation process while that runs (package memberapi), and nothing in Trellis is to depend on that.
+func addOwnVersion(object *unstructured.Unstructured) error {
+	if object.GetName() != "clusters."+clusterv1alpha1.GroupVersion.Group {
+		return nil
+	}
+	versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
+	if err != nil {
+		return err
+	}
+	if len(versions) != 1 {
+		return fmt.Errorf("spec.versions: has %d, want the one of Karmada", len(versions))
+	}
+	own, ok := runtime.DeepCopyJSONValue(versions[0]).(map[string]any)
+	if !ok {
+		return errors.New("spec.versions: is no list of objects")
+	}
+	own["name"], own["storage"] = clusterv1alpha1.GroupVersion.Version, false
+	return unstructured.SetNestedSlice(object.Object, append(versions, own), "spec", "versions")
 }
 
 // Install applies the definitions and waits until the API server serves them. Applying them again changes nothing.

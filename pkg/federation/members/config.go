@@ -42,8 +42,8 @@ func RESTConfig(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.
 	return withLimits(config), nil
 }
 
-// proxyHeader is sent to the proxy on the way to a member when it is asked to connect.
-func proxyHeader(cluster *clusterv1alpha1.Cluster) http.Header {
+// ProxyHeader is sent to the proxy on the way to a member when it is asked to connect.
+func ProxyHeader(cluster *clusterv1alpha1.Cluster) http.Header {
 	header := http.Header{}
 	for name, value := range cluster.Spec.ProxyHeader {
 		for _, one := range strings.Split(value, ",") {

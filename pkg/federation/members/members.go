@@ -46,7 +46,7 @@ func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, se
 	if err != nil {
 		return nil, err
 	}
-	header := proxyHeader(cluster)
+	header := ProxyHeader(cluster)
 	fingerprint := fingerprintOf(config, cluster.Spec.ProxyURL, header)
 	if member, found := p.Get(cluster.Name); found && member.fingerprint == fingerprint {
 		return member, nil

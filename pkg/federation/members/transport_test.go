@@ -101,7 +101,7 @@ func TestProxyHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := httpClient(config, proxyHeader(cluster), &guard{now: time.Now})
+	client, err := httpClient(config, ProxyHeader(cluster), &guard{now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

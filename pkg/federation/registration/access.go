@@ -28,9 +28,13 @@ func accessRules() []rbacv1.PolicyRule {
 // GrantAccess creates in a member a namespace and a service account that may do what a fleet does there, both named access. All
 // of it belongs to the ClusterRole of that name.
 func GrantAccess(ctx context.Context, member client.Client, access string) (types.NamespacedName, error) {
+	return grant(ctx, member, access, accessRules())
+}
+
+func grant(ctx context.Context, member client.Client, access string, rules []rbacv1.PolicyRule) (types.NamespacedName, error) {
 	account := types.NamespacedName{Namespace: access, Name: access}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access}}
-	if err := ensure(ctx, member, role, nil, func() { role.Rules = accessRules() }); err != nil {
+	if err := ensure(ctx, member, role, nil, func() { role.Rules = rules }); err != nil {
 		return account, err
 	}
 	owner := &metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}
@@ -69,7 +73,7 @@ func ensure(ctx context.Context, c client.Client, object client.Object, owner *m
 	return nil
 }
 
-// RevokeAccess removes what GrantAccess created: the ClusterRole at once, the rest by the member's garbage collection.
+// RevokeAccess removes what GrantAccess or GrantImpersonation created: the ClusterRole at once, the rest by the member's garbage collection.
 func RevokeAccess(ctx context.Context, member client.Client, access string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: access}}
 	err := member.Delete(ctx, role, client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -30,7 +30,9 @@ import (
 const (
 	token = "admin-token"
 	// fleetToken is that of the service account that the controllers have in a fleet.
-	fleetToken   = "federation-token"
+	fleetToken = "federation-token"
+	// aliceToken is that of a user without rights, in group developers.
+	aliceToken   = "alice-token"
 	startTimeout = 90 * time.Second
 )
 
@@ -66,10 +68,15 @@ func (s *apiServers) writeFiles() error {
 	if err != nil {
 		return err
 	}
+	front, err := frontProxyClient(key, authority)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
+		os.WriteFile(s.file("front-proxy.crt"), front, 0o600),
 		os.WriteFile(s.file("ca.crt"), authority, 0o600),
 		os.WriteFile(s.file("sa.key"), pem.EncodeToMemory(block), 0o600),
-		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"+fleetToken+",system:serviceaccount:kube-system:federation,federation\n"), 0o600),
+		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"+fleetToken+",system:serviceaccount:kube-system:federation,federation\n"+aliceToken+",alice,alice,developers\n"), 0o600),
 	)
 }
 
@@ -80,6 +87,24 @@ func clientAuthority(key *rsa.PrivateKey) ([]byte, error) {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// frontProxyClient is by what API servers show to aggregated ones who they are; its key is the authority's.
+func frontProxyClient(key *rsa.PrivateKey, authority []byte) ([]byte, error) {
+	block, _ := pem.Decode(authority)
+	parent, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "front-proxy"}, NotBefore: parent.NotBefore, NotAfter: parent.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +155,9 @@ func (s *apiServers) start(name string) (*rest.Config, error) {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
+		"--enable-aggregator-routing=true", "--proxy-client-cert-file="+s.file("front-proxy.crt"), "--proxy-client-key-file="+s.file("sa.key"),
+		"--requestheader-client-ca-file="+s.file("ca.crt"), "--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 	)
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(s.file(name + ".log"))

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,10 +21,13 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
+	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 )
 
 // Type is the type of Extension objects that this package is responsible for.
 const Type = "federation"
+
+const networkPolicyName = "allow-to-" + Name + "-member-api"
 
 // Actuator implements extension.Actuator for Extension objects of type federation.
 type Actuator struct {
@@ -65,9 +69,16 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	if err := a.requestToken(ctx, namespace); err != nil {
 		return err
 	}
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: networkPolicyName}}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, policy, func() error { fillNetworkPolicy(policy); return nil }); err != nil {
+		return fmt.Errorf("network policy %s/%s: %w", namespace, policy.Name, err)
+	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, deployment, func() error {
 		fillDeployment(deployment, kubeconfig, a.Image, config)
+		if reachesSeed(shoot) {
+			serveMembers(&deployment.Spec.Template.Spec.Containers[0])
+		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("deployment %s/%s: %w", namespace, Name, err)
@@ -83,6 +94,10 @@ func configOf(object *extensionsv1alpha1.Extension) (Config, error) {
 	return ParseConfig(object.Spec.ProviderConfig.Raw)
 }
 
+// reachesSeed tells whether the fleet's kube-apiserver has a way to pods of its namespace in the seed for the APIs that others serve. With
+// workers it looks for those in the shoot's own networks, through the tunnel.
+func reachesSeed(shoot *cluster.Cluster) bool { return len(shoot.Shoot.Spec.Provider.Workers) == 0 }
+
 // stop scales the controllers to nothing: their API is about to be away.
 func (a *Actuator) stop(ctx context.Context, namespace string) error {
 	deployment := &appsv1.Deployment{}
@@ -96,10 +111,14 @@ func (a *Actuator) stop(ctx context.Context, namespace string) error {
 }
 
 // Delete removes the controllers. What was propagated stays in the members: to take it away, delete the policies first.
-func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, object *extensionsv1alpha1.Extension, _ *cluster.Cluster) error {
+func (a *Actuator) Delete(ctx context.Context, log logr.Logger, object *extensionsv1alpha1.Extension, _ *cluster.Cluster) error {
+	if err := a.unpublish(ctx, object.Namespace); err != nil {
+		log.Error(err, "The fleet's API may still look for the controllers; they take that back themselves when they end")
+	}
 	for _, removed := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: Name}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: accessSecretName}},
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: networkPolicyName}},
 	} {
 		err := a.Client.Delete(ctx, removed, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
@@ -107,6 +126,20 @@ func (a *Actuator) Delete(ctx context.Context, _ logr.Logger, object *extensions
 		}
 	}
 	return nil
+}
+
+// unpublishTimeout bounds the wait for a fleet whose API may be gone already.
+const unpublishTimeout = 10 * time.Second
+
+// unpublish has the fleet's API serve Clusters by itself.
+func (a *Actuator) unpublish(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, unpublishTimeout)
+	defer cancel()
+	fleet, err := cluster.ShootClient(ctx, a.Client, namespace, a.FleetScheme)
+	if err != nil {
+		return err
+	}
+	return memberapi.Unpublish(ctx, fleet)
 }
 
 // tokenTimeout bounds the wait for resource-manager.

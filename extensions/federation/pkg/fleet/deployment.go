@@ -1,11 +1,16 @@
 package fleet
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
 
 const (
@@ -16,6 +21,8 @@ const (
 	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
 	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
 	healthPort    = 8081
+	// memberAPIPort is what the fleet's kube-apiserver asks for clusters/{name}/proxy.
+	memberAPIPort = 8443
 )
 
 // fillDeployment sets what this package cares about; labels and defaults that others add stay.
@@ -62,6 +69,29 @@ func container(image string, config Config) corev1.Container {
 		},
 		ReadinessProbe: probe("/readyz", 2),
 		LivenessProbe:  probe("/healthz", 10),
+	}
+}
+
+// serveMembers has the process serve the API of members at the pod's own address.
+func serveMembers(container *corev1.Container) {
+	container.Args = append(container.Args, fmt.Sprintf("--member-api-address=:%d", memberAPIPort))
+	container.Env = append(container.Env, corev1.EnvVar{
+		Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
+	})
+	container.Ports = []corev1.ContainerPort{{Name: "member-api", ContainerPort: memberAPIPort, Protocol: corev1.ProtocolTCP}}
+}
+
+// fillNetworkPolicy lets the fleet's kube-apiserver, and nothing else, ask for the API of members.
+func fillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
+	policy.Spec = networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "kubernetes", "role": Name}},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{
+			From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: kubeapiserver.Labels()}}},
+			Ports: []networkingv1.NetworkPolicyPort{{
+				Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(memberAPIPort)),
+			}},
+		}},
 	}
 }
 

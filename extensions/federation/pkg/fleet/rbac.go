@@ -13,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 )
 
 const roleName = "trellis.garden:federation"
@@ -34,14 +35,23 @@ func fleetRules() []rbacv1.PolicyRule {
 		// Agents of members renew their certificates.
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: []string{"kubernetes.io/kube-apiserver-client"}, Verbs: []string{"approve"}},
+		// Requests for Clusters are handed back as those of who asked (package memberapi). Nothing else is done as somebody else.
+		{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}},
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"impersonate"}},
+		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{memberapi.APIServiceName}, Verbs: []string{"delete", "patch"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 	}
 }
 
-// credentialsRules is what the controllers do in the namespace of the members' credentials: renew them, and remove those of members
-// that left.
+// credentialsRules is what the controllers do in the namespace of the members' credentials: renew them, make those of impersonators, and
+// remove those of members that left. The way to the process for the kube-apiserver is there too.
 func credentialsRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete", "patch", "update"}}}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "delete", "patch", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"create", "patch"}},
+	}
 }
 
 // revisionsRules is what the controllers do in the namespace of the revisions of objects with a staged rollout.

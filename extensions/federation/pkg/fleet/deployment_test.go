@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// The kube-apiserver of a shoot with workers looks for aggregated APIs behind the tunnel.
+func TestMembersAreServedWhereTheAPIServerReachesThePod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		workers []gardencorev1beta1.Worker
+		want    bool
+	}{
+		"without workers": {nil, true},
+		"with workers":    {[]gardencorev1beta1.Worker{{Name: "a"}}, false},
+	} {
+		shoot := &gardencorev1beta1.Shoot{}
+		shoot.Spec.Provider.Workers = tc.workers
+		if got := reachesSeed(&cluster.Cluster{Shoot: shoot}); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	container := corev1.Container{Args: []string{"--kubeconfig=x"}}
+	serveMembers(&container)
+	if !slices.Equal(container.Args, []string{"--kubeconfig=x", "--member-api-address=:8443"}) || container.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
+		t.Errorf("got %+v", container)
+	}
+}

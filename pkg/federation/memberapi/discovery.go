@@ -1,0 +1,21 @@
+package memberapi
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// resources are what the group version consists of: those of the custom resource definition, and the subresource that it lacks.
+func resources() metav1.APIResourceList {
+	return metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+		GroupVersion: public,
+		APIResources: []metav1.APIResource{
+			{
+				Name: "clusters", SingularName: "cluster", Kind: "Cluster", Categories: []string{"karmada-io"},
+				Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+			},
+			{Name: "clusters/proxy", Kind: "Cluster", Verbs: metav1.Verbs{"create", "delete", "get", "patch", "update"}},
+			{Name: "clusters/status", Kind: "Cluster", Verbs: metav1.Verbs{"get", "patch", "update"}},
+		},
+	}
+}

@@ -1,0 +1,165 @@
+package memberapi
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+)
+
+const (
+	// ServiceName is that of the Service and the EndpointSlice, in the namespace of the members' credentials, that lead the fleet's
+	// kube-apiserver to the server.
+	ServiceName = "member-api"
+	// APIServiceName is that of the APIService that has the kube-apiserver ask the server.
+	APIServiceName = "v1alpha1.cluster.karmada.io"
+
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedBy      = "trellis-federation"
+	servicePort    = 443
+	// versionPriority is below that of versions which the kube-apiserver serves by itself: who leaves the choice to it is not to depend
+	// on the server.
+	versionPriority = 50
+)
+
+// reasonReached tells that the kube-apiserver has asked the server, and not that it serves the version by itself.
+const reasonReached = "Passed"
+
+// reachTimeout is how long the kube-apiserver may take to reach the server, while nobody can read Clusters in the version.
+const reachTimeout = 15 * time.Second
+
+// host is the name that the kube-apiserver expects in the server's certificate.
+func host() string { return ServiceName + "." + clusterv1alpha1.CredentialsNamespace + ".svc" }
+
+// publisher has the fleet's kube-apiserver ask a server.
+type publisher struct {
+	client    client.Client
+	address   netip.AddrPort
+	authority []byte
+}
+
+// publish returns when the kube-apiserver has reached the server. If it does not, everything is as it was before.
+func (p *publisher) publish(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName}
+	service := &corev1.Service{ObjectMeta: meta}
+	if err := p.ensure(ctx, service, func() { service.Spec.ClusterIP = corev1.ClusterIPNone; service.Spec.Ports = servicePorts(p.address) }); err != nil {
+		return err
+	}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta}
+	if err := p.ensure(ctx, slice, func() { fillSlice(slice, p.address) }); err != nil {
+		return err
+	}
+	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIServiceName}}
+	if err := p.ensure(ctx, registration, func() { fillRegistration(registration, p.authority) }); err != nil {
+		return err
+	}
+	if err := p.waitReached(ctx); err != nil {
+		_ = p.unpublish(context.WithoutCancel(ctx))
+		return err
+	}
+	return nil
+}
+
+func (p *publisher) ensure(ctx context.Context, object client.Object, fill func()) error {
+	_, err := controllerutil.CreateOrPatch(ctx, p.client, object, func() error {
+		object.SetLabels(map[string]string{managedByLabel: managedBy})
+		fill()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%T %s in the fleet: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+func servicePorts(address netip.AddrPort) []corev1.ServicePort {
+	return []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt32(int32(address.Port()))}}
+}
+
+func fillSlice(slice *discoveryv1.EndpointSlice, address netip.AddrPort) {
+	slice.Labels[discoveryv1.LabelServiceName] = ServiceName
+	slice.Labels[discoveryv1.LabelManagedBy] = managedBy
+	if slice.AddressType == "" {
+		slice.AddressType = discoveryv1.AddressTypeIPv4
+		if address.Addr().Is6() {
+			slice.AddressType = discoveryv1.AddressTypeIPv6
+		}
+	}
+	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}}
+	slice.Ports = []discoveryv1.EndpointPort{{Name: new("https"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(address.Port()))}}
+}
+
+// fillRegistration leaves out the label of what kube-apiserver registers by itself, which it therefore does not put back.
+func fillRegistration(registration *apiregistrationv1.APIService, authority []byte) {
+	registration.Spec = apiregistrationv1.APIServiceSpec{
+		Group: clusterv1alpha1.KarmadaGroupVersion.Group, Version: clusterv1alpha1.KarmadaGroupVersion.Version,
+		Service:  &apiregistrationv1.ServiceReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName, Port: new(int32(servicePort))},
+		CABundle: authority, GroupPriorityMinimum: 1000, VersionPriority: versionPriority,
+	}
+}
+
+func (p *publisher) waitReached(ctx context.Context) error {
+	last := "kube-apiserver has not looked at it"
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true, func(ctx context.Context) (bool, error) {
+		registration := &apiregistrationv1.APIService{}
+		if err := p.client.Get(ctx, client.ObjectKey{Name: APIServiceName}, registration); err != nil {
+			return false, err
+		}
+		for _, condition := range registration.Status.Conditions {
+			if condition.Type == apiregistrationv1.Available {
+				last = condition.Message
+				return condition.Status == apiregistrationv1.ConditionTrue && condition.Reason == reasonReached, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return &unreachedError{p.address, last, err}
+	}
+	return nil
+}
+
+// unreachedError says that the kube-apiserver found no way.
+type unreachedError struct {
+	address netip.AddrPort
+	last    string
+	cause   error
+}
+
+func (e *unreachedError) Error() string {
+	return fmt.Sprintf("the fleet's kube-apiserver does not reach %s, so it serves Clusters by itself, without clusters/proxy; the next start tries again: %s (%v)",
+		e.address, e.last, e.cause)
+}
+
+func (e *unreachedError) Unwrap() error { return e.cause }
+
+// unpublish has the kube-apiserver serve Clusters by itself, which it begins with the removal.
+func (p *publisher) unpublish(ctx context.Context) error { return Unpublish(ctx, p.client) }
+
+// Unpublish is for those who remove a server that may have had no time to say so itself.
+func Unpublish(ctx context.Context, fleet client.Client) error {
+	registration := &apiregistrationv1.APIService{}
+	if err := fleet.Get(ctx, client.ObjectKey{Name: APIServiceName}, registration); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if registration.Labels[managedByLabel] != managedBy {
+		return nil
+	}
+	uid := registration.UID
+	err := fleet.Delete(ctx, registration, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("APIService %s in the fleet: %w", APIServiceName, err)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package memberapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Server answers what the fleet's kube-apiserver passes on.
+type Server struct {
+	// fleet reads Clusters; live reads what is not worth watching.
+	fleet, live client.Reader
+	log         logr.Logger
+	back        *httputil.ReverseProxy
+	members     memberProxies
+
+	mu        sync.Mutex
+	front     *frontProxy
+	frontRead time.Time
+}
+
+// New returns a server for the fleet that config leads to. Its user must be allowed to impersonate others there.
+func New(config *rest.Config, fleet, live client.Reader, log logr.Logger) (*Server, error) {
+	back, err := handingBack(config)
+	if err != nil {
+		return nil, fmt.Errorf("connection to the fleet: %w", err)
+	}
+	return &Server{fleet: fleet, live: live, log: log, back: back}, nil
+}
+
+var prefix = "/apis/" + public
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	front, err := s.frontProxy(r.Context())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	who, err := front.callerOf(r)
+	if err != nil {
+		refuse(w, apierrors.NewUnauthorized(err.Error()))
+		return
+	}
+	name, rest, isProxy := splitProxyPath(r.URL)
+	switch {
+	case isProxy:
+		s.toMember(w, r, who, name, rest)
+	case r.URL.Path == prefix && r.Method == http.MethodGet:
+		writeJSON(w, http.StatusOK, resources())
+	case strings.HasPrefix(r.URL.Path, prefix+"/"):
+		s.handBack(w, r, who)
+	default:
+		refuse(w, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "not served here"}})
+	}
+}
+
+// splitProxyPath reads a path as the kube-apiserver does that has authorized it: the subresource proxy of exactly one Cluster.
+func splitProxyPath(u *url.URL) (name string, rest url.URL, ok bool) {
+	name, below, found := strings.Cut(strings.TrimPrefix(u.Path, prefix+"/clusters/"), "/")
+	if !found || name == "" || !strings.HasPrefix(u.Path, prefix+"/clusters/") || below != "proxy" && !strings.HasPrefix(below, "proxy/") {
+		return "", url.URL{}, false
+	}
+	rest = url.URL{Path: "/" + strings.TrimPrefix(strings.TrimPrefix(below, "proxy"), "/"), RawQuery: u.RawQuery}
+	if raw, found := strings.CutPrefix(u.RawPath, prefix+"/clusters/"+name+"/proxy/"); found {
+		rest.RawPath = "/" + raw
+	}
+	return name, rest, true
+}
+
+// frontAge is how soon a new authority of the kube-apiserver is known.
+const frontAge = 30 * time.Second
+
+// frontProxy reads what the fleet publishes. What was read before holds while it cannot be read.
+func (s *Server) frontProxy(ctx context.Context) (*frontProxy, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.front != nil && time.Since(s.frontRead) < frontAge {
+		return s.front, nil
+	}
+	published := &corev1.ConfigMap{}
+	err := s.live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}, published)
+	if err == nil {
+		var front *frontProxy
+		if front, err = parseFrontProxy(published); err == nil {
+			s.front, s.frontRead = front, time.Now()
+		}
+	}
+	if s.front == nil {
+		return nil, fmt.Errorf("who the fleet's kube-apiserver is cannot be found out: %w", err)
+	}
+	return s.front, nil
+}
