@@ -5,6 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -186,4 +189,28 @@ spec:
 	inMember(count-budget, count)
 	l.fleetCommand(t, "", "deletions", "confirm", "--cluster", "member1")
 	inMember(0, 0)
+}
+
+// The API of a member is reached by way of the fleet, with the fleet's credentials, also where a connection goes on for long.
+func TestFleetLeadsToItsMembers(t *testing.T) {
+	l := open(t)
+	fleet, m1 := l.shoot(t, "fleet"), l.shoot(t, "member1")
+	config, err := os.ReadFile(fleet.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := kubectl{l, filepath.Join(t.TempDir(), "through.yaml")}
+	server := regexp.MustCompile(`server: \S+`).ReplaceAll(config, []byte("$0/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy"))
+	if err := os.WriteFile(through.kubeconfig, server, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	through.eventually(t, time.Minute, equals(strings.TrimSpace(m1.run(t, "get", "nodes", "-o", "name"))), "get", "nodes", "-o", "name")
+	t.Cleanup(func() {
+		_, _ = m1.try(context.Background(), "", "delete", "pod", "seen-through", "--now", "--ignore-not-found")
+	})
+	through.run(t, "run", "seen-through", "--image=nginx")
+	through.run(t, "wait", "pod/seen-through", "--for=condition=Ready", "--timeout=90s")
+	if out := through.run(t, "exec", "seen-through", "--", "cat", "/etc/hostname"); strings.TrimSpace(out) != "seen-through" {
+		t.Errorf("the pod says that it is %q", out)
+	}
 }
