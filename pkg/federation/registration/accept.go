@@ -8,6 +8,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
@@ -94,27 +95,13 @@ func Accept(ctx context.Context, fleet client.Client, chosen *Candidate) error {
 	if chosen.ID == "" {
 		return fmt.Errorf("the agent of %q does not say which cluster it runs for (annotation %s)", chosen.Member, IDAnnotation)
 	}
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := fleet.Get(ctx, client.ObjectKey{Name: chosen.Member}, cluster); err != nil {
-		return fmt.Errorf("member %s: %w", chosen.Member, err)
-	}
-	var list clusterv1alpha1.ClusterList
-	if err := fleet.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing the members of the fleet: %w", err)
-	}
-	if other := Duplicate(chosen.Member, chosen.ID, list.Items); other != nil {
-		return fmt.Errorf("the agent runs for a cluster that is a member already, as %q; to give it another name, let it leave first: `trellisctl unjoin %s`", other.Name, other.Name)
-	}
-	switch {
-	case cluster.Spec.SyncMode != clusterv1alpha1.Pull || cluster.DeletionTimestamp != nil:
-		return fmt.Errorf("member %q takes no agent: it is leaving, or the fleet talks to it (spec.syncMode)", chosen.Member)
-	case cluster.Spec.ID != "" && cluster.Spec.ID != chosen.ID:
-		return fmt.Errorf("member %q is cluster %s, and the agent runs for %s; let the old one leave first: `trellisctl unjoin %s`", chosen.Member, cluster.Spec.ID, chosen.ID, chosen.Member)
-	}
-	before := cluster.DeepCopy()
-	cluster.Spec.ID = chosen.ID
-	if err := fleet.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("spec.id of member %s: %w", cluster.Name, err)
+	var cluster *clusterv1alpha1.Cluster
+	// The fleet writes the Cluster, too.
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		cluster, err = identify(ctx, fleet, chosen)
+		return err
+	}); err != nil {
+		return err
 	}
 	if err := ApplyAgentAdmission(ctx, fleet); err != nil {
 		return err
@@ -127,4 +114,31 @@ func Accept(ctx context.Context, fleet client.Client, chosen *Candidate) error {
 		return fmt.Errorf("%w; somebody else decided about it at the same time", err)
 	}
 	return err
+}
+
+// identify notes in the member which cluster its agent runs for, if both may still be what the other one takes them for.
+func identify(ctx context.Context, fleet client.Client, chosen *Candidate) (*clusterv1alpha1.Cluster, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := fleet.Get(ctx, client.ObjectKey{Name: chosen.Member}, cluster); err != nil {
+		return nil, fmt.Errorf("member %s: %w", chosen.Member, err)
+	}
+	var list clusterv1alpha1.ClusterList
+	if err := fleet.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the members of the fleet: %w", err)
+	}
+	if other := Duplicate(chosen.Member, chosen.ID, list.Items); other != nil {
+		return nil, fmt.Errorf("the agent runs for a cluster that is a member already, as %q; to give it another name, let it leave first: `trellisctl unjoin %s`", other.Name, other.Name)
+	}
+	switch {
+	case cluster.Spec.SyncMode != clusterv1alpha1.Pull || cluster.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("member %q takes no agent: it is leaving, or the fleet talks to it (spec.syncMode)", chosen.Member)
+	case cluster.Spec.ID != "" && cluster.Spec.ID != chosen.ID:
+		return nil, fmt.Errorf("member %q is cluster %s, and the agent runs for %s; let the old one leave first: `trellisctl unjoin %s`", chosen.Member, cluster.Spec.ID, chosen.ID, chosen.Member)
+	}
+	before := cluster.DeepCopy()
+	cluster.Spec.ID = chosen.ID
+	if err := fleet.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, fmt.Errorf("spec.id of member %s: %w", cluster.Name, err)
+	}
+	return cluster, nil
 }

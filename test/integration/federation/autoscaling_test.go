@@ -63,19 +63,33 @@ func (a *adapter) queryOf(path string) url.Values {
 func aggregated(t *testing.T, c client.Client, groupVersions ...string) *adapter {
 	t.Helper()
 	a := &adapter{answers: map[string]string{}, asked: map[string]url.Values{}}
-	server := httptest.NewTLSServer(a)
-	t.Cleanup(server.Close)
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	address := ownAddress(t)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := parse(t, `{apiVersion: v1, kind: Service, metadata: {name: adapter}, spec: {type: ExternalName, externalName: localhost}}`)
-	apply(t, c, metav1.NamespaceDefault, service...)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: a, ReadHeaderTimeout: time.Minute}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, metav1.NamespaceDefault, parse(t, fmt.Sprintf(`
+{apiVersion: v1, kind: Service, metadata: {name: adapter}, spec: {ports: [{name: https, port: 443}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: adapter, labels: {kubernetes.io/service-name: adapter}}
+addressType: IPv4
+endpoints: [{addresses: [%s], conditions: {ready: true}}]
+ports: [{name: https, protocol: TCP, port: %s}]
+`, address, port))...)
 	for _, groupVersion := range groupVersions {
 		group, version, _ := strings.Cut(groupVersion, "/")
 		object := parse(t, fmt.Sprintf(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: %[2]s.%[1]s}, spec: {
 			group: %[1]s, version: %[2]s, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
-			service: {namespace: default, name: adapter, port: %[3]s}}}`, group, version, port))[0]
+			service: {namespace: default, name: adapter, port: 443}}}`, group, version))[0]
 		if err := c.Create(ctx, object); err != nil {
 			t.Fatal(err)
 		}

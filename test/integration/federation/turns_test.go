@@ -75,7 +75,7 @@ func hasRoom(t *testing.T, namespace string, waiting int, placed string) {
 			return err
 		}
 		var there []string
-		wait := 0
+		wait, why := 0, ""
 		for _, b := range list.Items {
 			scheduled := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionScheduled)
 			switch {
@@ -83,11 +83,11 @@ func hasRoom(t *testing.T, namespace string, waiting int, placed string) {
 			case len(b.Spec.Clusters) > 0:
 				there = append(there, b.Spec.Resource.Name)
 			case scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable:
-				wait++
+				wait, why = wait+1, scheduled.Message
 			}
 		}
 		if !slices.Equal(there, []string{placed}) || wait != waiting {
-			return fmt.Errorf("placed: %v, waiting: %d", there, wait)
+			return fmt.Errorf("placed: %v, waiting: %d %s", there, wait, why)
 		}
 		return nil
 	})

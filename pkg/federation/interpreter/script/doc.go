@@ -11,7 +11,8 @@
 //     is replaced before a script is compiled (rewrite.go): concatenation, table constructors and assignments to an index
 //     become calls to functions that count bytes, and end a run after MaxBytes. The library functions that make strings do
 //     the same. What is left grows with the number of steps: about a hundred bytes for each.
-//   - Depth. The call stack has MaxCalls frames, the value stack maxValues.
+//   - Depth. The call stack has MaxCalls frames, the value stack maxValues; MaxProtected calls of pcall are within each other. An
+//     error that is caught counts as the bytes of its traceback.
 //   - Size. Scripts have at most MaxScript bytes, and a result MaxResultValues values, MaxResultBytes bytes and
 //     MaxResultDepth levels, so that tables that contain themselves are errors.
 //   - Processes. As many scripts run at once as there are processors; others wait.

@@ -39,9 +39,11 @@ func (r *run) open(state *lua.LState) {
 	for name, function := range r.operators() {
 		state.SetGlobal(name, state.NewFunction(function))
 	}
+	state.SetGlobal("pcall", state.NewFunction(r.pcall))
 	state.SetGlobal("print", state.NewFunction(r.print))
 	state.SetGlobal("require", state.NewFunction(r.require))
 	state.SetGlobal("tostring", state.NewFunction(r.tostring))
+	state.SetGlobal("xpcall", state.NewFunction(r.xpcall))
 }
 
 // openOS keeps the clock only.

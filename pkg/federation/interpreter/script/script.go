@@ -56,6 +56,8 @@ type run struct {
 	*budget
 	shapes map[*lua.LTable]shape
 	kube   *lua.LTable
+	// protected is how many calls of pcall are within each other.
+	protected int
 	// output gets what the script prints; nil drops it.
 	output io.Writer
 }

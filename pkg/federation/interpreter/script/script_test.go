@@ -125,6 +125,8 @@ func TestHostile(t *testing.T) {
 		"pcall swallows the limit":        {`while true do pcall(function() while true do end end) end`, steps},
 		"xpcall with a handler":           {`xpcall(function() while true do end end, function() while true do end end)`, steps},
 		"nested pcall":                    {`local function f() pcall(f) f() end f()`, ""},
+		"nested xpcall":                   {`local function f() xpcall(f, f) f() end f()`, ""},
+		"errors that are caught":          {`local function f(n) if n == 0 then while true do pcall(error, "x") end end return 1 + f(n - 1) end return f(150)`, ""},
 		"recursion":                       {`local function f() return 1 + f() end return f()`, "stack overflow"},
 		"tail recursion":                  {`local function f() return f() end return f()`, steps},
 		"doubling a string":               {`local s = "x" while true do s = s .. s end`, "string of"},
@@ -193,7 +195,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("got %v, %v", got, err)
 			}
 			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 400 {
-				t.Errorf("allocated %d MiB", allocated)
+				t.Errorf("allocated %d MiB (%v)", allocated, err)
 			}
 			if err != nil && len(err.Error()) > 1000 {
 				t.Errorf("a message of %d bytes", len(err.Error()))
