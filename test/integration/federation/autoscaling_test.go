@@ -122,6 +122,7 @@ func runPods(t *testing.T, c client.Client, namespace string, count int) (names 
 		if err := c.Create(ctx, pod); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = c.Delete(ctx, pod, client.GracePeriodSeconds(0)) })
 		before := metav1.NewTime(time.Now().Add(-time.Hour))
 		pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &before
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: before}}

@@ -22,9 +22,11 @@ import (
 	"github.com/trellis-garden/trellis/test/simulated"
 )
 
-// smallMember runs a pod for each Deployment that it is told to run, and remembers all that it ever was.
+// smallMember runs a pod for each Deployment of a namespace that it is told to run, and remembers all that it ever was. What other tests
+// left in the fleet takes none of its room.
 type smallMember struct {
 	*simulated.Server
+	namespace      string
 	nodes, perNode int
 
 	mu sync.Mutex
@@ -34,8 +36,8 @@ type smallMember struct {
 	most int
 }
 
-func newSmallMember(nodes, perNode int) *smallMember {
-	m := &smallMember{Server: simulated.New(), nodes: nodes, perNode: perNode, ever: map[string]bool{}, pods: map[string]int{}}
+func newSmallMember(namespace string, nodes, perNode int) *smallMember {
+	m := &smallMember{Server: simulated.New(), namespace: namespace, nodes: nodes, perNode: perNode, ever: map[string]bool{}, pods: map[string]int{}}
 	m.Changed, m.Removed = m.changed, m.removed
 	amounts := map[string]any{"cpu": fmt.Sprint(perNode), "memory": "64Gi", "pods": "500"}
 	for node := range nodes {
@@ -48,7 +50,7 @@ func newSmallMember(nodes, perNode int) *smallMember {
 }
 
 func (m *smallMember) changed(resource, namespace, name string, value map[string]any) {
-	if resource != "deployments" {
+	if resource != "deployments" || namespace != m.namespace {
 		return
 	}
 	metadata, _ := value["metadata"].(map[string]any)
@@ -138,10 +140,10 @@ const (
 // are there, forty are in the end, all others know why not; and when some go, as many others come.
 func TestCrowdAtTheLastCluster(t *testing.T) {
 	startFederation(t)
-	server := newSmallMember(4, room/4)
+	namespace := newNamespace(t)
+	server := newSmallMember(namespace, 4, room/4)
 	t.Cleanup(server.Close)
 	joinSimulated(t, "last", server.Server)
-	namespace := newNamespace(t)
 	policy := &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crowd"},
 		Spec: policyv1alpha1.PropagationSpec{

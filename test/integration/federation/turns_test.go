@@ -28,10 +28,10 @@ spec:
 // Many wait for a cluster that has room for one. Each time the room comes free, the one with the highest priority gets it.
 func TestTheMostUrgentGetsTheRoom(t *testing.T) {
 	startFederation(t)
-	server := newSmallMember(1, 1)
+	namespace := newNamespace(t)
+	server := newSmallMember(namespace, 1, 1)
 	t.Cleanup(server.Close)
 	joinSimulated(t, "single", server.Server)
-	namespace := newNamespace(t)
 	t.Cleanup(func() { clearOut(t, namespace) })
 	for rank, value := range map[string]int32{"low": -5, "usual": 10, "urgent": 1000} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: rank}, Value: value}
