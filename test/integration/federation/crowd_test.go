@@ -84,7 +84,7 @@ func (m *smallMember) freeNode() int {
 }
 
 func (m *smallMember) removed(resource, namespace, name string) {
-	if resource != "deployments" {
+	if resource != "deployments" || namespace != m.namespace {
 		return
 	}
 	m.mu.Lock()
