@@ -93,8 +93,8 @@ func (m *smallMember) removed(resource, namespace, name string) {
 	go m.Delete("pods", namespace, name)
 }
 
-// joinSimulated makes a simulated member one of the fleet until the test ends.
-func joinSimulated(t *testing.T, name string, server *simulated.Server) {
+// joinSimulated makes a simulated member one of the fleet until the test ends. Taints keep away what other tests left in the fleet.
+func joinSimulated(t *testing.T, name string, server *simulated.Server, taints ...corev1.Taint) {
 	t.Helper()
 	server.Put("namespaces", "", metav1.NamespaceSystem, map[string]any{})
 	secret := &corev1.Secret{
@@ -104,7 +104,7 @@ func joinSimulated(t *testing.T, name string, server *simulated.Server) {
 	cluster := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: clusterv1alpha1.ClusterSpec{
-			SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL, InsecureSkipTLSVerification: true,
+			SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL, InsecureSkipTLSVerification: true, Taints: taints,
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: secret.Namespace, Name: secret.Name},
 		},
 	}

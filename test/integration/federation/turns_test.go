@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,7 @@ spec:
   schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: %[1]s}
   placement:
     clusterAffinity: {clusterNames: [single]}
+    clusterTolerations: [{key: single, operator: Exists}]
     replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
 `
 
@@ -31,7 +33,7 @@ func TestTheMostUrgentGetsTheRoom(t *testing.T) {
 	namespace := newNamespace(t)
 	server := newSmallMember(namespace, 1, 1)
 	t.Cleanup(server.Close)
-	joinSimulated(t, "single", server.Server)
+	joinSimulated(t, "single", server.Server, corev1.Taint{Key: "single", Effect: corev1.TaintEffectNoSchedule})
 	t.Cleanup(func() { clearOut(t, namespace) })
 	for rank, value := range map[string]int32{"low": -5, "usual": 10, "urgent": 1000} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: rank}, Value: value}
