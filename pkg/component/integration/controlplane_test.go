@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +41,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
 	"github.com/trellis-garden/trellis/pkg/etcd"
 	"github.com/trellis-garden/trellis/pkg/secrets"
+	"github.com/trellis-garden/trellis/test/ports"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 )
@@ -232,12 +232,11 @@ func kubernetesBinary(t *testing.T) string {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 func (cp *controlPlane) deploy(t *testing.T, c component.Component) {

@@ -7,9 +7,7 @@ package environment
 import (
 	"context"
 	"crypto/x509/pkix"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -27,6 +25,7 @@ import (
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+	"github.com/trellis-garden/trellis/test/ports"
 )
 
 const (
@@ -454,12 +453,11 @@ func (e *Environment) waitAnswer(ctx context.Context, address string) error {
 
 // freeURL returns a URL of the loopback address with a port that nobody listens on.
 func freeURL(scheme string) (*url.URL, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	if err != nil {
 		return nil, err
 	}
-	address := listener.Addr().String()
-	return &url.URL{Scheme: scheme, Host: address}, errors.Join(listener.Close())
+	return &url.URL{Scheme: scheme, Host: fmt.Sprintf("127.0.0.1:%d", port)}, nil
 }
 
 // tail returns the last lines of a file.

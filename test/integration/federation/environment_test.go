@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/trellis-garden/trellis/test/ports"
 )
 
 const (
@@ -223,12 +225,11 @@ func waitReady(config *rest.Config) error {
 }
 
 func freeAddress() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // eventually waits until a check says that there is nothing more to wait for.
