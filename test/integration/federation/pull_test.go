@@ -469,6 +469,7 @@ func TestPullMemberAllows(t *testing.T) {
 func TestPullMemberWithoutAgentLeaves(t *testing.T) {
 	startFederation(t)
 	p := invite(t, "vanished", registration.Allowance{})
+	waitForNamespaceOf(t, p.name)
 	if err := registration.Unjoin(ctx, fleet, p.name, 30*time.Second, t.Logf); err != nil {
 		t.Fatal(err)
 	}
