@@ -12,7 +12,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// Suspended tells whether no decision is made for a binding for now.
+// Suspended tells whether no decision is made for a binding at this time.
 func Suspended(b bindings.Binding) bool {
 	suspension := b.BindingSpec().Suspension
 	return suspension != nil && suspension.Scheduling != nil && *suspension.Scheduling
