@@ -65,7 +65,7 @@ func measureFleets(ctx context.Context) ([]measurement, error) {
 	for _, members := range []int{10, 100} {
 		b, err := newFleetBench(ctx, members)
 		if err == nil {
-			err = b.measure(ctx)
+			err = b.whileItRuns(ctx, b.measure)
 			b.stop()
 		}
 		if b != nil {
@@ -93,6 +93,24 @@ func newFleetBench(ctx context.Context, members int) (*fleetBench, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// whileItRuns does something that ends when the federation process does.
+func (b *fleetBench) whileItRuns(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-b.federation.Exited():
+			text, err := b.federation.Log()
+			cancel(errors.Join(fmt.Errorf("the federation process has ended; its log begins: %.4000s", text), err))
+		}
+	}()
+	if err := do(ctx); err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	return nil
 }
 
 func (b *fleetBench) stop() {

@@ -8,6 +8,7 @@
 package ledger
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -39,8 +40,10 @@ type Ledger struct {
 	entries map[types.NamespacedName]*entry
 	// in has the bindings that have something to do with a cluster.
 	in map[string]map[types.NamespacedName]*entry
-	// promised is the sum over the entries.
+	// promised is the sum over the entries. Decisions hold on to it to explain themselves: what lent says was given to one is never
+	// changed again, but copied first.
 	promised core.Promises
+	lent     bool
 	surveys  Surveys
 }
 
@@ -100,6 +103,7 @@ func (l *Ledger) Decide(key types.NamespacedName, generation int64, b core.Bindi
 		e.landed(now)
 	})
 	decision := core.Decide(snapshot.WithPromises(l.promised), b)
+	l.lent = true
 	if b.Workload {
 		l.change(key, func(e *entry) {
 			e.request, e.inFlight, e.written = b.Request, replicasOf(decision.Targets), 0
@@ -276,6 +280,9 @@ func (e *entry) open(cluster string) int32 {
 }
 
 func (l *Ledger) sum(cluster string, amount core.Resources) {
+	if l.lent {
+		l.promised, l.lent = maps.Clone(l.promised), false
+	}
 	if sum := l.promised[cluster].Plus(amount); isNothing(sum) {
 		delete(l.promised, cluster)
 	} else {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -179,5 +180,19 @@ func TestOthersThanWorkloadsPromiseNothing(t *testing.T) {
 	}
 	if got := l.Promised("a"); !isNothing(got) {
 		t.Fatalf("an object without replicas was promised %v", got)
+	}
+}
+
+// Explanations are made after the lock is given up, while others decide.
+func TestDecisionsExplainThemselvesByWhatTheySaw(t *testing.T) {
+	l := New(new(clock).now)
+	view := showing(nil, roomFor("one", 10, 0), roomFor("two", 10, 0))
+	mustDecide(t, l, "first", 3, view)
+	decision := mustDecide(t, l, "second", 4, view)
+	before := decision.Candidates()
+	mustDecide(t, l, "third", 5, view)
+	l.Withdraw(key("first"))
+	if after := decision.Candidates(); !slices.Equal(before, after) {
+		t.Errorf("the candidates were %v, and are %v since others decided", before, after)
 	}
 }

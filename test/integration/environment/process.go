@@ -172,6 +172,19 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
+// Exited is closed when the process, which was started, is gone.
+func (p *Process) Exited() <-chan struct{} {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.exited
+}
+
+// Log reads what the process has written so far.
+func (p *Process) Log() (string, error) {
+	text, err := os.ReadFile(p.log)
+	return string(text), err
+}
+
 // PID returns the process id.
 func (p *Process) PID() int {
 	p.mutex.Lock()
