@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	_ "time/tzdata" // Schedules of hibernation name time zones.
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

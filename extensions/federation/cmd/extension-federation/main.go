@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	_ "time/tzdata" // Schedules of hibernation name time zones.
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
