@@ -92,7 +92,7 @@ func membershipChanged() predicate.TypedFuncs[*gardencorev1beta1.Shoot] {
 		UpdateFunc: func(e event.TypedUpdateEvent[*gardencorev1beta1.Shoot]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
 			return wantsMembership(before) != wantsMembership(after) || isReachable(before) != isReachable(after) || isAsleep(before) != isAsleep(after) ||
-				authoritiesOf(before, "") != authoritiesOf(after, "") ||
+				!reflect.DeepEqual(before.Spec.Hibernation, after.Spec.Hibernation) || authoritiesOf(before, "") != authoritiesOf(after, "") ||
 				!reflect.DeepEqual(labelsFor(before), labelsFor(after)) || !reflect.DeepEqual(zonesOf(before), zonesOf(after))
 		},
 	}

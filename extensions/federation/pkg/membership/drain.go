@@ -19,6 +19,8 @@ import (
 const (
 	// drainLead is how long before its schedule puts a shoot to sleep the fleet begins to move objects away.
 	drainLead = 10 * time.Minute
+	// startGrace is how long after its schedule a shoot still counts as one that is put to sleep: the garden does so a little later.
+	startGrace = 30 * time.Second
 	// drainTimeout is how long a shoot that falls asleep is still used for moving objects away, as far as its API lasts.
 	drainTimeout = 10 * time.Minute
 )
@@ -39,7 +41,7 @@ func sleepsSoon(shoot *gardencorev1beta1.Shoot, now time.Time) (soon bool, again
 	}
 	var first time.Time
 	for _, schedule := range shoot.Spec.Hibernation.Schedules {
-		if at := nextStart(schedule, now); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := nextStart(schedule, now.Add(-startGrace)); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -51,12 +52,25 @@ func TestRestsNow(t *testing.T) {
 	}
 }
 
-func TestSleepsSoon(t *testing.T) {
-	scheduled := func(start, location string) *gardencorev1beta1.Shoot {
-		return shoot(func(s *gardencorev1beta1.Shoot) {
-			s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Schedules: []gardencorev1beta1.HibernationSchedule{{Start: &start, Location: &location}}}
-		})
+func scheduled(start, location string) *gardencorev1beta1.Shoot {
+	return shoot(func(s *gardencorev1beta1.Shoot) {
+		s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Schedules: []gardencorev1beta1.HibernationSchedule{{Start: &start, Location: &location}}}
+	})
+}
+
+// A schedule that comes or goes is noticed at once: it may be due in a moment.
+func TestSchedulesAreWatched(t *testing.T) {
+	update := event.TypedUpdateEvent[*gardencorev1beta1.Shoot]{ObjectOld: shoot(), ObjectNew: scheduled("0 20 * * *", "UTC")}
+	if !membershipChanged().Update(update) {
+		t.Error("a new schedule is not noticed")
 	}
+	update.ObjectOld = update.ObjectNew.DeepCopy()
+	if membershipChanged().Update(update) {
+		t.Error("the same schedule is looked at again")
+	}
+}
+
+func TestSleepsSoon(t *testing.T) {
 	now := time.Date(2024, 1, 1, 19, 45, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		shoot *gardencorev1beta1.Shoot
@@ -66,6 +80,8 @@ func TestSleepsSoon(t *testing.T) {
 		"no schedule":        {shoot(), false, 0},
 		"in a quarter":       {scheduled("0 20 * * *", "UTC"), false, 5 * time.Minute},
 		"in five minutes":    {scheduled("50 19 * * *", "UTC"), true, 5 * time.Minute},
+		"a moment ago":       {scheduled("45 19 * * *", "UTC"), true, 0},
+		"some time ago":      {scheduled("44 19 * * *", "UTC"), false, 23*time.Hour + 49*time.Minute},
 		"in another place":   {scheduled("50 20 * * *", "Europe/Berlin"), true, 5 * time.Minute},
 		"in no known place":  {scheduled("50 19 * * *", "Nowhere"), false, 0},
 		"no cron expression": {scheduled("soon", "UTC"), false, 0},
