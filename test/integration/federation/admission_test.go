@@ -136,6 +136,8 @@ func TestAdmission(t *testing.T) {
 		"policies of scaling":           {behavior(`scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 1800}]}`), behavior(`scaleUp: {policies: [{type: Pods, value: 0, periodSeconds: 60}]}`), "policies have type"},
 		"limits by the clock":           {clock(limits, `targetMinReplicas: 2, targetMaxReplicas: 2`), clock(limits, `targetMinReplicas: 3, targetMaxReplicas: 2`), "must not be more than targetMaxReplicas"},
 		"one limit by the clock":        {clock(limits, `targetMaxReplicas: 2`), clock(limits, `targetReplicas: 2`), "need targetMinReplicas, targetMaxReplicas or both"},
+		"limits of a Deployment":        {"", clock(`apiVersion: apps/v1, kind: Deployment`, `targetReplicas: 1, targetMinReplicas: 1`), "targetMinReplicas and targetMaxReplicas are limits of a FederatedHPA"},
+		"replicas of limits":            {"", clock(limits, `targetReplicas: 2, targetMaxReplicas: 2`), "leave it out for a FederatedHPA"},
 		"limits of something else":      {clock(`apiVersion: apps/v1, kind: Deployment`, `targetReplicas: 0`), clock(`apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA`, `targetMinReplicas: 3`), "only a FederatedHPA can be scaled"},
 		"kinds of a webhook":            {"", webhook(`name: a.example.com, ` + url + `, rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], kinds: []}]`), "rules need apiGroups"},
 	}

@@ -44,7 +44,9 @@ type CronFederatedHPAList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.scaleTargetRef.apiVersion) || !self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.scaleTargetRef.kind == 'FederatedHPA'",message="of this group, only a FederatedHPA can be scaled",fieldPath=".scaleTargetRef"
 // +kubebuilder:validation:XValidation:rule="has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.rules.all(r, has(r.targetReplicas))",message="rules need targetReplicas",fieldPath=".rules"
+// +kubebuilder:validation:XValidation:rule="has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.rules.all(r, !has(r.targetMinReplicas) && !has(r.targetMaxReplicas))",message="targetMinReplicas and targetMaxReplicas are limits of a FederatedHPA: name one in scaleTargetRef, or leave them out",fieldPath=".rules"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaleTargetRef.apiVersion) || !self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.rules.all(r, has(r.targetMinReplicas) || has(r.targetMaxReplicas))",message="rules for a FederatedHPA need targetMinReplicas, targetMaxReplicas or both",fieldPath=".rules"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaleTargetRef.apiVersion) || !self.scaleTargetRef.apiVersion.startsWith('autoscaling.karmada.io/') || self.rules.all(r, !has(r.targetReplicas))",message="targetReplicas is for objects with replicas of their own: leave it out for a FederatedHPA",fieldPath=".rules"
 type CronFederatedHPASpec struct {
 	// ScaleTargetRef names an object that has the subresource scale, or a FederatedHPA, whose limits are set.
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
@@ -70,15 +72,15 @@ type CronFederatedHPARule struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|\s*\S+(\s+\S+){4}\s*)$`
 	Schedule string `json:"schedule"`
-	// TargetReplicas is the number of replicas that is set. Without effect for a FederatedHPA.
+	// TargetReplicas is the number of replicas that is set. Refused for a FederatedHPA.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
-	// TargetMinReplicas is what minReplicas of a FederatedHPA becomes. Without effect for other objects.
+	// TargetMinReplicas is what minReplicas of a FederatedHPA becomes. Refused for other objects.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMinReplicas *int32 `json:"targetMinReplicas,omitempty"`
-	// TargetMaxReplicas is what maxReplicas of a FederatedHPA becomes. Without effect for other objects.
+	// TargetMaxReplicas is what maxReplicas of a FederatedHPA becomes. Refused for other objects.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
