@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
 // option is a pool that could be enlarged for an item.
@@ -23,10 +25,7 @@ func (d *decision) add(item Item, targets []int, left int64) int64 {
 		return 0
 	}
 	options, reasons := d.options(item, targets)
-	slices.SortStableFunc(options, func(a, b option) int {
-		na, nb := machinesFor(left, a.per), machinesFor(left, b.per)
-		return cmp.Or(cmp.Compare(na*a.cost, nb*b.cost), cmp.Compare(na, nb))
-	})
+	byCost(options, left)
 	var placed int64
 	for _, o := range options {
 		if placed == left {
@@ -42,18 +41,29 @@ func (d *decision) add(item Item, targets []int, left int64) int64 {
 		}
 	}
 	if placed < left {
-		n, why := d.addShoots(item, left-placed)
-		placed += n
-		if why != "" {
+		if why := d.addShoot(item); why != "" {
 			reasons = append(reasons, why)
+		} else {
+			placed += d.takeComing(item, nil, left-placed)
 		}
 	}
 	if placed < left {
 		slices.Sort(reasons)
-		d.refuse("%s: no machines for %d of %d replicas: %s", item.Name, left-placed, item.Replicas, strings.Join(shortened(slices.Compact(reasons)), "; "))
+		d.refuse("%s: no machines for %d of %d replicas: %s", item.Name, left-placed, item.Replicas, joined(reasons))
 	}
 	return placed
 }
+
+// byCost has that pool come first whose machines for so many replicas are cheapest.
+func byCost(options []option, replicas int64) {
+	slices.SortStableFunc(options, func(a, b option) int {
+		na, nb := machinesFor(replicas, a.per), machinesFor(replicas, b.per)
+		return cmp.Or(cmp.Compare(na*a.cost, nb*b.cost), cmp.Compare(na, nb))
+	})
+}
+
+// joined reasons in one text.
+func joined(reasons []string) string { return strings.Join(shortened(slices.Compact(reasons)), "; ") }
 
 const maxReasons = 5
 
@@ -164,7 +174,7 @@ func (d *decision) take(o option, n int64, item Item) {
 	d.have(p.MachineType, more)
 	d.step -= n
 	for range n {
-		d.nodes = append(d.nodes, node{member: o.member, pool: o.pool, free: d.machines[p.MachineType].Capacity, shoot: -1})
+		d.nodes = append(d.nodes, node{member: o.member, pool: o.pool, free: d.machines[p.MachineType].Capacity})
 	}
 }
 
@@ -208,44 +218,48 @@ func (d *decision) enlarge(i, j int, n int64) Action {
 	}
 }
 
-// addShoots creates one shoot for an item, if one may be created.
-func (d *decision) addShoots(item Item, left int64) (int64, string) {
+// addShoot creates a shoot for an item, if one may be created, or says what stands against it; nothing does where there is no template.
+func (d *decision) addShoot(item Item) string {
 	t := d.in.Template
 	switch {
 	case t == nil:
-		return 0, ""
+		return ""
 	case !item.NewShoot:
-		return 0, "a shoot of the template would not take it"
+		return "a shoot of the template would not take it"
 	case d.reopen():
-		return 0, "a shoot that was to be given back is kept"
+		return "a shoot that was to be given back is kept"
 	case d.out.Shoots >= d.in.Limits.Shoots:
-		return 0, fmt.Sprintf("shoots.maximum is %d", d.in.Limits.Shoots)
+		return fmt.Sprintf("shoots.maximum is %d", d.in.Limits.Shoots)
 	case len(d.shoots) > 0:
-		return 0, "another shoot is created first"
+		return "another shoot is created first"
 	}
 	machines, cost, helps := int64(0), int64(0), false
+	var begins []core.Node
 	for j := range t.Pools {
 		p := &t.Pools[j]
 		machine, known := d.machines[p.MachineType]
 		if !known {
-			return 0, fmt.Sprintf("the template's pool %s has machine type %q, which spec.machines does not list", p.Name, p.MachineType)
+			return fmt.Sprintf("the template's pool %s has machine type %q, which spec.machines does not list", p.Name, p.MachineType)
 		}
 		machines, cost = machines+p.Maximum, cost+p.Maximum*machine.Cost
 		helps = helps || p.Minimum > 0 && d.perMachine(p, item) > 0
+		begins = append(begins, d.empty(p, p.Minimum))
 	}
-	if !helps {
-		return 0, "no machine of the template can run it"
+	switch {
+	case item.Components != nil && !d.holds(theCreated, d.expected(theCreated, begins...), item.Components):
+		return "the machines that a shoot of the template begins with cannot run all of its components"
+	case item.Components == nil && !helps:
+		return "no machine of the template can run it"
 	}
 	// A shoot counts with all machines that it may have, whatever the step is.
 	if d.out.Machines+machines > d.in.Limits.Machines {
-		return 0, fmt.Sprintf("limits.machines is %d, and a shoot has up to %d", d.in.Limits.Machines, machines)
+		return fmt.Sprintf("limits.machines is %d, and a shoot has up to %d", d.in.Limits.Machines, machines)
 	}
 	if limit := d.in.Limits.Cost; limit != nil && d.out.Cost+cost > *limit {
-		return 0, fmt.Sprintf("limits.costPerHour is %s, %s is used, and a shoot costs up to %s", money(*limit), money(d.out.Cost), money(cost))
+		return fmt.Sprintf("limits.costPerHour is %s, %s is used, and a shoot costs up to %s", money(*limit), money(d.out.Cost), money(cost))
 	}
 	d.createShoot(item, machines, cost)
-	n := d.takeComing(item, nil, left)
-	return n, ""
+	return ""
 }
 
 // reopen keeps a shoot that is about to be given back instead of creating one.
@@ -265,7 +279,7 @@ func (d *decision) createShoot(item Item, machines, cost int64) {
 	for j := range d.in.Template.Pools {
 		p := &d.in.Template.Pools[j]
 		for range min(p.Minimum, maxComing) {
-			d.nodes = append(d.nodes, node{pool: j, free: d.machines[p.MachineType].Capacity, shoot: 0})
+			d.nodes = append(d.nodes, node{member: theCreated, pool: j, free: d.machines[p.MachineType].Capacity})
 		}
 	}
 	d.shoots = append(d.shoots, Action{

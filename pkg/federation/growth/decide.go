@@ -35,9 +35,10 @@ func Decide(in Input) Output {
 type node struct {
 	member, pool int
 	free         core.Resources
-	// shoot is the number of a new one, or -1.
-	shoot int
 }
+
+// theCreated stands for the shoot that the decision creates where otherwise the number of a member does.
+const theCreated = -1
 
 // decision is one that is being made.
 type decision struct {
@@ -143,7 +144,7 @@ func (d *decision) expect(i, j int) {
 		return
 	}
 	for range min(d.coming(m, p), maxComing) {
-		d.nodes = append(d.nodes, node{member: i, pool: j, free: machine.Capacity, shoot: -1})
+		d.nodes = append(d.nodes, node{member: i, pool: j, free: machine.Capacity})
 	}
 }
 
@@ -168,6 +169,11 @@ func (d *decision) coming(m *Member, p *Pool) int64 {
 // place finds room for all items, the largest request first: in what is free, in what is on its way, and in what may be added.
 func (d *decision) place() {
 	items := slices.Clone(d.in.Items)
+	for i := range items {
+		if len(items[i].Components) > 0 {
+			items[i].Request = core.RequestOf(items[i].Components)
+		}
+	}
 	slices.SortFunc(items, func(a, b Item) int {
 		return cmp.Or(
 			-cmp.Compare(d.size(a.Request), d.size(b.Request)), -cmp.Compare(a.Replicas, b.Replicas), strings.Compare(a.Name, b.Name),
@@ -195,6 +201,9 @@ func (d *decision) placeItem(item Item) {
 		return
 	case item.Useless != "":
 		d.refuse("%s: %s", item.Name, item.Useless)
+		return
+	case len(item.Components) > 0:
+		d.placeUnit(item)
 		return
 	}
 	targets := d.targets(item)
@@ -267,7 +276,7 @@ func (d *decision) takeComing(item Item, targets []int, left int64) int64 {
 			break
 		}
 		n := &d.nodes[k]
-		if n.shoot < 0 && !slices.Contains(targets, n.member) || n.shoot >= 0 && !item.NewShoot {
+		if n.member != theCreated && !slices.Contains(targets, n.member) || n.member == theCreated && !item.NewShoot {
 			continue
 		}
 		fits := min(left-sum, d.fits(n.free, d.poolOf(n), item))
@@ -276,7 +285,7 @@ func (d *decision) takeComing(item Item, targets []int, left int64) int64 {
 		}
 		n.free = n.free.Minus(item.Request.Times(fits))
 		sum += fits
-		if n.shoot < 0 {
+		if n.member != theCreated {
 			d.needed[[2]int{n.member, n.pool}], d.wanted[n.member] = true, true
 		}
 	}
@@ -284,7 +293,7 @@ func (d *decision) takeComing(item Item, targets []int, left int64) int64 {
 }
 
 func (d *decision) poolOf(n *node) *Pool {
-	if n.shoot >= 0 {
+	if n.member == theCreated {
 		return &d.in.Template.Pools[n.pool]
 	}
 	return &d.members[n.member].Pools[n.pool]

@@ -34,6 +34,8 @@ type Item struct {
 	Replicas int64
 	Request  core.Resources
 	Nodes    *core.NodeClaim
+	// Components of an object that is placed as a unit, all of them in one cluster. Then Replicas is 1, and Request and Nodes mean nothing.
+	Components []core.Component
 	// Clusters that would take it if they had room.
 	Clusters []string
 	// MaxClusters bounds how many of them it may be spread over; 0: no bound.

@@ -2,6 +2,7 @@ package growth
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -112,6 +113,9 @@ func (m *model) live() {
 			m.occupy(member, &m.used[key][k])
 		}
 	})
+	for i := range m.in.Members {
+		m.start(&m.in.Members[i])
+	}
 	m.in.Items = slices.DeleteFunc(m.in.Items, func(i Item) bool { return i.Replicas <= 0 || m.r.IntN(50) == 0 })
 	if m.r.IntN(4) == 0 && len(m.in.Items) < 5 {
 		m.ask()
@@ -132,9 +136,67 @@ func (m *model) open() []string {
 }
 
 func (m *model) ask() {
+	if m.r.IntN(4) == 0 {
+		m.in.Items = append(m.in.Items, m.unit())
+		return
+	}
 	m.in.Items = append(m.in.Items, Item{
 		Name: fmt.Sprintf("i%d", m.r.Uint32()), Replicas: 1 + m.r.Int64N(8), Request: request(1 + m.r.Int64N(eachCores+1)), Clusters: m.open(), NewShoot: m.r.IntN(2) == 0,
 	})
+}
+
+// unit is an item of components.
+func (m *model) unit() Item {
+	i := Item{Name: fmt.Sprintf("u%d", m.r.Uint32()), Replicas: 1, Clusters: m.open(), MaxClusters: 1, NewShoot: m.r.IntN(2) == 0}
+	for c := range 1 + m.r.IntN(3) {
+		i.Components = append(i.Components, core.Component{Name: fmt.Sprint(c), Replicas: 1 + m.r.Int32N(3), Request: request(1 + m.r.Int64N(eachCores))})
+	}
+	return i
+}
+
+// start has a member take units that it has room for as a whole.
+func (m *model) start(member *Member) {
+	if !member.Joined || member.Deleting || !member.LeavingSince.IsZero() {
+		return
+	}
+	for i := range m.in.Items {
+		if item := &m.in.Items[i]; item.Components != nil && item.Replicas > 0 && m.r.IntN(3) == 0 && m.run(member, item.Components) {
+			item.Replicas--
+		}
+	}
+}
+
+// run puts components on the nodes of a member, the largest first, if there is room for all.
+func (m *model) run(member *Member, components []core.Component) bool {
+	var each []int64
+	for _, c := range components {
+		each = append(each, slices.Repeat([]int64{c.Request.CPU / 1000}, int(c.Replicas))...)
+	}
+	slices.Sort(each)
+	slices.Reverse(each)
+	after := map[string][]int64{}
+	for _, p := range member.Pools {
+		after[member.Name+"/"+p.Name] = slices.Clone(m.used[member.Name+"/"+p.Name])
+	}
+	for _, wanted := range each {
+		if !put(after, wanted) {
+			return false
+		}
+	}
+	maps.Copy(m.used, after)
+	return true
+}
+
+func put(nodes map[string][]int64, wanted int64) bool {
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		for k := range nodes[key] {
+			if nodes[key][k]+wanted <= eachCores {
+				nodes[key][k] += wanted
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (m *model) occupy(member *Member, used *int64) {
@@ -143,7 +205,7 @@ func (m *model) occupy(member *Member, used *int64) {
 	}
 	for i := range m.in.Items {
 		item := &m.in.Items[i]
-		if each := item.Request.CPU / 1000; item.Replicas > 0 && *used+each <= eachCores && m.r.IntN(3) > 0 {
+		if each := item.Request.CPU / 1000; item.Replicas > 0 && item.Components == nil && *used+each <= eachCores && m.r.IntN(3) > 0 {
 			*used += each
 			item.Replicas--
 		}
@@ -321,7 +383,12 @@ func FuzzDecide(f *testing.F) {
 			Now: now, Machines: []Machine{{"small", core.Resources{CPU: capacity, Memory: capacity, Pods: 110}, cost}}, Idle: time.Minute,
 			Limits:   Limits{Machines: clamp(machines), Step: min(clamp(step), 1000), Cost: &limit, Shoots: 1},
 			Template: &Template{Prefix: "n", Pools: []Pool{{Name: "w", MachineType: "small", Minimum: min(clamp(minimum), 1000), Maximum: min(clamp(minimum), 1000)}}},
-			Items:    []Item{{Name: "i", Replicas: min(replicas, 1<<31), Request: core.Resources{CPU: each, Memory: each}, Clusters: []string{"m"}, NewShoot: true}},
+			Items: []Item{
+				{Name: "i", Replicas: min(replicas, 1<<31), Request: core.Resources{CPU: each, Memory: each}, Clusters: []string{"m"}, NewShoot: true},
+				{Name: "u", Replicas: 1, Clusters: []string{"m"}, NewShoot: true, Components: []core.Component{
+					{Name: "a", Replicas: int32(replicas), Request: core.Resources{CPU: each, Memory: each}}, {Name: "b", Replicas: 1, Request: core.Resources{CPU: each / 2}},
+				}},
+			},
 			Members: []Member{{Name: "m", Joined: true, Room: &core.Room{}, Pools: []Pool{{
 				Name: "p", MachineType: "small", Minimum: clamp(minimum), Maximum: clamp(maximum), Nodes: clamp(nodes), Ceiling: clamp(ceiling),
 				Record: &Record{

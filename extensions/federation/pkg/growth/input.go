@@ -11,6 +11,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/growth"
 	"github.com/trellis-garden/trellis/pkg/federation/growth/shoots"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
@@ -90,8 +91,16 @@ func items(demand *fleetv1alpha1.GrowthDemand) []growth.Item {
 		d := &demand.Items[i]
 		result = append(result, growth.Item{
 			Name: d.Binding, Replicas: int64(d.Replicas), Request: karmada.Resources(d.Request), Nodes: karmada.NodeClaim(d.NodeClaim),
-			Clusters: d.Clusters, MaxClusters: int(d.MaxClusters), NewShoot: d.NewShoot, Useless: d.Useless,
+			Components: components(d.Components), Clusters: d.Clusters, MaxClusters: int(d.MaxClusters), NewShoot: d.NewShoot, Useless: d.Useless,
 		})
+	}
+	return result
+}
+
+func components(waiting []fleetv1alpha1.GrowthDemandComponent) []core.Component {
+	var result []core.Component
+	for _, c := range waiting {
+		result = append(result, core.Component{Name: c.Name, Replicas: c.Replicas, Request: karmada.Resources(c.Request), Nodes: karmada.NodeClaim(c.NodeClaim)})
 	}
 	return result
 }

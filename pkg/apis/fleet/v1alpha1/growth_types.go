@@ -274,6 +274,10 @@ type GrowthDemandItem struct {
 	// NodeClaim restricts the nodes.
 	// +optional
 	NodeClaim *workv1alpha2.NodeClaim `json:"nodeClaim,omitempty"`
+	// Components of an object that is placed as a unit, all of them in one cluster. It counts as one replica, which has no request of
+	// its own then.
+	// +optional
+	Components []GrowthDemandComponent `json:"components,omitempty"`
 	// Clusters that would take it if they had room.
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`
@@ -286,6 +290,20 @@ type GrowthDemandItem struct {
 	// Useless says why neither would help, if so.
 	// +optional
 	Useless string `json:"useless,omitempty"`
+}
+
+// GrowthDemandComponent is a part of an object that waits for room.
+type GrowthDemandComponent struct {
+	// Name of the component.
+	Name string `json:"name"`
+	// Replicas that it has.
+	Replicas int32 `json:"replicas"`
+	// Request of one replica.
+	// +optional
+	Request corev1.ResourceList `json:"request,omitempty"`
+	// NodeClaim restricts the nodes.
+	// +optional
+	NodeClaim *workv1alpha2.NodeClaim `json:"nodeClaim,omitempty"`
 }
 
 // ObservedMachine is what an empty node of a machine type has.

@@ -124,6 +124,34 @@ func TestItems(t *testing.T) {
 	}
 }
 
+func TestComponentsOfAUnitAreItems(t *testing.T) {
+	const one = `{growth: standard, spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}], replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}`
+	parts := func(b *workv1alpha2.ResourceBinding) {
+		b.Spec.Replicas, b.Spec.ReplicaRequirements = 0, nil
+		b.Spec.Components = []workv1alpha2.Component{
+			{Name: "master", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+			{Name: "worker", Replicas: 4, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+				ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("2")}, NodeClaim: &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"disk": "fast"}},
+			}},
+		}
+	}
+	item := newTrial(members(), standard()).item(waiting(t, "a", 0, one, parts))
+	if got := describe(item); got != "ns/a ×1 m1,m2 at most 1" || item.Request != nil {
+		t.Errorf("got %q, requesting %v", got, item.Request)
+	}
+	var got []string
+	for _, c := range item.Components {
+		claim := ""
+		if c.NodeClaim != nil {
+			claim = fmt.Sprint(c.NodeClaim.NodeSelector)
+		}
+		got = append(got, fmt.Sprintf("%s ×%d %s %s", c.Name, c.Replicas, c.Request.Cpu(), claim))
+	}
+	if want := "master ×1 1 |worker ×4 2 map[disk:fast]"; strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func newDemand(t *testing.T, now *time.Time, writes *int, objects ...client.Object) *demand {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -107,6 +107,9 @@ func (t *trial) item(b bindings.Binding) fleetv1alpha1.GrowthDemandItem {
 	if needs := spec.ReplicaRequirements; needs != nil {
 		item.Request, item.NodeClaim = needs.ResourceRequest.DeepCopy(), needs.NodeClaim.DeepCopy()
 	}
+	if karmada.Unit(spec) != nil {
+		item.Components = componentsOf(spec)
+	}
 	translated, err := karmada.Translate(b)
 	if err != nil {
 		item.Useless = err.Error()
@@ -121,6 +124,19 @@ func (t *trial) item(b bindings.Binding) fleetv1alpha1.GrowthDemandItem {
 		item.Useless = t.useless(decision)
 	}
 	return item
+}
+
+// componentsOf says what each component of a unit asks for.
+func componentsOf(spec *workv1alpha2.ResourceBindingSpec) []fleetv1alpha1.GrowthDemandComponent {
+	var result []fleetv1alpha1.GrowthDemandComponent
+	for _, c := range spec.Components {
+		component := fleetv1alpha1.GrowthDemandComponent{Name: c.Name, Replicas: c.Replicas}
+		if needs := c.ReplicaRequirements; needs != nil {
+			component.Request, component.NodeClaim = needs.ResourceRequest.DeepCopy(), needs.NodeClaim.DeepCopy()
+		}
+		result = append(result, component)
+	}
+	return result
 }
 
 func (t *trial) useless(decision core.Decision) string {
