@@ -110,39 +110,16 @@ func fillRegistration(registration *apiregistrationv1.APIService, authority []by
 }
 
 func (p *publisher) waitReached(ctx context.Context) error {
-	last := "kube-apiserver has not looked at it"
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true, func(ctx context.Context) (bool, error) {
-		registration := &apiregistrationv1.APIService{}
-		if err := p.client.Get(ctx, client.ObjectKey{Name: APIServiceName}, registration); err != nil {
-			return false, err
-		}
-		for _, condition := range registration.Status.Conditions {
-			if condition.Type == apiregistrationv1.Available {
-				last = condition.Message
-				return condition.Status == apiregistrationv1.ConditionTrue && condition.Reason == reasonReached, nil
-			}
-		}
-		return false, nil
+	last := ""
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true, func(ctx context.Context) (reached bool, err error) {
+		reached, last, err = p.look(ctx)
+		return reached, err
 	})
-	if err != nil {
-		return &unreachedError{p.address, last, err}
+	if wait.Interrupted(err) {
+		return &unreachedError{p.address, last}
 	}
-	return nil
+	return err
 }
-
-// unreachedError says that the kube-apiserver found no way.
-type unreachedError struct {
-	address netip.AddrPort
-	last    string
-	cause   error
-}
-
-func (e *unreachedError) Error() string {
-	return fmt.Sprintf("the fleet's kube-apiserver does not reach %s, so it serves Clusters by itself, without clusters/proxy; the next start tries again: %s (%v)",
-		e.address, e.last, e.cause)
-}
-
-func (e *unreachedError) Unwrap() error { return e.cause }
 
 // unpublish has the kube-apiserver serve Clusters by itself, which it begins with the removal.
 func (p *publisher) unpublish(ctx context.Context) error { return Unpublish(ctx, p.client) }

@@ -75,38 +75,16 @@ func (s *Server) run(ctx context.Context, fleet client.Client, listen string, ip
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	p := &publisher{client: fleet, address: address, authority: authority}
-	s.publishOnce(ctx, p)
+	s.keepPublished(ctx, p)
 	<-ctx.Done()
 	return s.end(context.WithoutCancel(ctx), p, server, served)
 }
 
 const (
-	publishRetry = 5 * time.Second
 	// goodbye bounds the removal of the registration; drain is what requests that have begun are given.
 	goodbye = 2 * time.Second
 	drain   = time.Second
 )
-
-// publishOnce tries until the registration is written. Whoever removes it afterwards wants it gone: a cluster that is cleaned up, for
-// example. A kube-apiserver that cannot reach the server is left alone, since each try keeps people from reading Clusters.
-func (s *Server) publishOnce(ctx context.Context, p *publisher) {
-	for ctx.Err() == nil {
-		err := p.publish(ctx)
-		if err == nil {
-			s.log.Info("Serving the API of members", "address", p.address.String())
-			return
-		}
-		s.log.Error(err, "The API of members is not served")
-		var unreached *unreachedError
-		if errors.As(err, &unreached) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(publishRetry):
-		}
-	}
-}
 
 func (s *Server) end(ctx context.Context, p *publisher, server *http.Server, served <-chan error) error {
 	bounded, cancel := context.WithTimeout(ctx, goodbye)

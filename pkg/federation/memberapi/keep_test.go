@@ -1,0 +1,144 @@
+package memberapi
+
+import (
+	"context"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// aggregator is a kube-apiserver that says of an APIService whether it reaches the server.
+type aggregator struct {
+	client.Client
+	reaches atomic.Bool
+}
+
+func newAggregator(t *testing.T) *aggregator {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &aggregator{}
+	a.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, object, options...)
+			if registration, ok := object.(*apiregistrationv1.APIService); ok && err == nil {
+				registration.Status.Conditions = []apiregistrationv1.APIServiceCondition{a.condition()}
+			}
+			return err
+		},
+	})
+	return a
+}
+
+func (a *aggregator) condition() apiregistrationv1.APIServiceCondition {
+	if a.reaches.Load() {
+		return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, Reason: reasonReached}
+	}
+	return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: "FailedDiscoveryCheck", Message: "no route"}
+}
+
+func (a *aggregator) get(t *testing.T) (*apiregistrationv1.APIService, bool) {
+	t.Helper()
+	registration := &apiregistrationv1.APIService{}
+	err := a.Get(t.Context(), client.ObjectKey{Name: APIServiceName}, registration)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return registration, err == nil
+}
+
+// registered for how much of a time.
+func (a *aggregator) registered(t *testing.T, during time.Duration) time.Duration {
+	t.Helper()
+	var sum time.Duration
+	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Second) {
+		if _, found := a.get(t); found {
+			sum += time.Second
+		}
+	}
+	return sum
+}
+
+// keeping runs keepPublished in a bubble, whose time passes at once.
+func keeping(t *testing.T, reaches bool, check func(t *testing.T, a *aggregator)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAggregator(t)
+		a.reaches.Store(reaches)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			(&Server{log: logr.Discard()}).keepPublished(ctx, &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443")})
+		}()
+		check(t, a)
+		cancel()
+		<-done
+	})
+}
+
+func TestItIsTriedAgainUntilTheKubeAPIServerReachesTheServer(t *testing.T) {
+	keeping(t, false, func(t *testing.T, a *aggregator) {
+		tried := a.registered(t, 10*time.Hour)
+		if tried < 30*reachTimeout || tried > 12*time.Minute {
+			t.Errorf("people were kept from Clusters for %s of 10 hours", tried)
+		}
+		a.reaches.Store(true)
+		time.Sleep(longestPause + time.Second)
+		if got := a.registered(t, time.Hour); got != time.Hour {
+			t.Errorf("it was registered for %s of an hour in which it is reached", got)
+		}
+	})
+}
+
+func TestWhatIsNotReachedAnyMoreIsGivenBackForAWhile(t *testing.T) {
+	keeping(t, true, func(t *testing.T, a *aggregator) {
+		if got := a.registered(t, time.Hour); got < time.Hour-2*time.Second {
+			t.Fatalf("it was registered for %s of an hour", got)
+		}
+		a.reaches.Store(false)
+		time.Sleep(lostAfter - lookAfter)
+		a.reaches.Store(true)
+		if got := a.registered(t, time.Minute); got != time.Minute {
+			t.Errorf("it was given back for a short break: registered for %s of a minute", got)
+		}
+		a.reaches.Store(false)
+		time.Sleep(lostAfter + 2*lookAfter)
+		if _, found := a.get(t); found {
+			t.Error("it is still registered")
+		}
+		a.reaches.Store(true)
+		time.Sleep(firstPause)
+		if got := a.registered(t, time.Hour); got != time.Hour {
+			t.Errorf("reached again, it was registered for %s of an hour", got)
+		}
+	})
+}
+
+func TestWhoRemovesTheRegistrationWantsItGone(t *testing.T) {
+	keeping(t, true, func(t *testing.T, a *aggregator) {
+		time.Sleep(time.Minute)
+		registration, _ := a.get(t)
+		if err := a.Delete(t.Context(), registration); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.registered(t, 10*time.Hour); got > 0 {
+			t.Errorf("it was registered again, for %s", got)
+		}
+	})
+}
