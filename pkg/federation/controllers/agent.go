@@ -15,17 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
-	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 )
@@ -69,19 +66,7 @@ func addAgentExecution(mgr manager.Manager, options Options, agent AgentOptions,
 		client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: released{}, allows: agent.Allows,
 		serves: func(cluster *clusterv1alpha1.Cluster) bool { return cluster.Name == agent.Name },
 	}
-	c, err := controller.New("execution", mgr, fairOptions(options, e))
-	if err != nil {
-		return err
-	}
-	toWorks := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, cluster *clusterv1alpha1.Cluster) []reconcile.Request {
-		return worksOfCluster(ctx, mgr.GetClient(), cluster.Name)
-	})
-	return errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, enqueue[*workv1alpha1.Work](), workRelevant())),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toWorks, readinessChanged())),
-		c.Watch(changes),
-		c.Watch(taught.wakeExecutions),
-	)
+	return execute(mgr, options, e, changes, taught.wakeExecutions)
 }
 
 // released is the gate of agents: the fleet marks what may go.
@@ -94,10 +79,7 @@ func (released) Ask(_ context.Context, work *workv1alpha1.Work, _ *clusterv1alph
 
 // addAgentInterpretation has all Works looked at again when kinds are understood in another way.
 func addAgentInterpretation(ctx context.Context, mgr manager.Manager, options Options, i *interpretation, member string) error {
-	if err := i.teach(ctx, mgr.GetAPIReader()); err != nil && ctx.Err() == nil {
-		return err
-	}
-	settings := typedOptions[reconcile.Request](options, reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	return i.register(ctx, mgr, options, reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		if err := i.teach(ctx, i.client); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -107,17 +89,6 @@ func addAgentInterpretation(ctx context.Context, mgr manager.Manager, options Op
 		i.pending = nil
 		return reconcile.Result{}, nil
 	}))
-	settings.MaxConcurrentReconciles = 1
-	c, err := controller.New("interpretation", mgr, settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &configv1alpha1.ResourceInterpreterCustomization{}, toOne[*configv1alpha1.ResourceInterpreterCustomization](),
-			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterCustomization]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}, toOne[*configv1alpha1.ResourceInterpreterWebhookConfiguration](),
-			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{})),
-	)
 }
 
 // report tells the fleet how the member is.
@@ -138,12 +109,8 @@ func addAgentReport(ctx context.Context, mgr manager.Manager, options Options, a
 	r := &report{client: mgr.GetClient(), members: pool, agent: agent, now: time.Now, lifetime: ctx}
 	settings := typedOptions[reconcile.Request](options, r)
 	settings.MaxConcurrentReconciles = 1
-	c, err := controller.New("report", mgr, settings)
-	if err != nil {
-		return err
-	}
 	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted())
-	return c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, enqueue[*clusterv1alpha1.Cluster](), changed))
+	return setup.Add(mgr, "report", settings, setup.Objects(mgr.GetCache(), &clusterv1alpha1.Cluster{}, changed))
 }
 
 // Reconcile looks at the member and writes what it saw.

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,16 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter/script"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter/webhook"
@@ -65,30 +62,24 @@ func newInterpretation(mgr manager.Manager, options Options) *interpretation {
 	}
 }
 
-// addInterpretation teaches the interpreter before any other controller asks it, and from then on what changes.
-func addInterpretation(ctx context.Context, mgr manager.Manager, options Options, i *interpretation) error {
+// register teaches the interpreter before any other controller asks it, and has a reconciler teach it from then on what changes.
+func (i *interpretation) register(ctx context.Context, mgr manager.Manager, options Options, changes reconcile.Reconciler) error {
 	if err := i.teach(ctx, mgr.GetAPIReader()); err != nil && ctx.Err() == nil {
 		return err
 	}
-	settings := typedOptions[reconcile.Request](options, i)
+	settings := typedOptions[reconcile.Request](options, changes)
 	settings.MaxConcurrentReconciles = 1
-	c, err := controller.New("interpretation", mgr, settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &configv1alpha1.ResourceInterpreterCustomization{}, toOne[*configv1alpha1.ResourceInterpreterCustomization](),
-			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterCustomization]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}, toOne[*configv1alpha1.ResourceInterpreterWebhookConfiguration](),
-			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{})),
+	return setup.Add(mgr, "interpretation", settings,
+		setup.Concerned(mgr.GetCache(), &configv1alpha1.ResourceInterpreterCustomization{}, toOne[*configv1alpha1.ResourceInterpreterCustomization],
+			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterCustomization]{}),
+		setup.Concerned(mgr.GetCache(), &configv1alpha1.ResourceInterpreterWebhookConfiguration{}, toOne[*configv1alpha1.ResourceInterpreterWebhookConfiguration],
+			predicate.TypedGenerationChangedPredicate[*configv1alpha1.ResourceInterpreterWebhookConfiguration]{}),
 	)
 }
 
 // toOne makes one request of all objects: what they say is read together.
-func toOne[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
-	})
+func toOne[T client.Object](context.Context, T) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
 }
 
 // Reconcile reads everything that teaches.

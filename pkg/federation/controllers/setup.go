@@ -51,6 +51,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rebalancing"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
@@ -206,7 +207,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	return errors.Join(
 		worksController.Watch(taught.wakeBindings),
 		addPropagation(ctx, mgr, options, skipped, worksController, taught, s),
-		addInterpretation(ctx, mgr, options, taught),
+		taught.register(ctx, mgr, options, taught),
 		addScheduling(mgr, options, s),
 		addGroups(ctx, mgr),
 		rebalancing.Add(mgr, settings(options)),
@@ -216,7 +217,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
 		agents.Add(mgr, settings(options)),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
-		addFailover(mgr, options),
+		failover.Add(mgr, options.Failover, workBindingIndex, settings(options)),
 		memberapi.Add(mgr, options.MemberAPI),
 	)
 }
@@ -265,7 +266,7 @@ func fairOptions(options Options, reconciler reconcile.Reconciler) controller.Op
 }
 
 // settings are those of the controllers that live in packages of their own.
-func settings(options Options) func(reconcile.Reconciler) controller.Options {
+func settings(options Options) setup.Settings {
 	return func(r reconcile.Reconciler) controller.Options { return typedOptions[reconcile.Request](options, r) }
 }
 
@@ -401,25 +402,20 @@ func addExecution(mgr manager.Manager, options Options, pool *members.Pool, chan
 		return err
 	}
 	e := &execution{client: mgr.GetClient(), members: pool, interpreter: options.Interpreter, gate: gate, serves: isPushed}
-	c, err := controller.New("execution", mgr, fairOptions(options, e))
-	if err != nil {
-		return err
-	}
-	toWorks := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, cluster *clusterv1alpha1.Cluster) []reconcile.Request {
-		return worksOfCluster(ctx, mgr.GetClient(), cluster.Name)
-	})
-	return errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, enqueue[*workv1alpha1.Work](), workRelevant())),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toWorks, readinessChanged())),
-		c.Watch(changes),
-		c.Watch(more),
-	)
+	return execute(mgr, options, e, changes, more)
 }
 
-func addFailover(mgr manager.Manager, options Options) error {
-	settings := options.Failover
-	settings.Workers = options.Workers
-	return failover.Add(mgr, settings, workBindingIndex)
+// execute has Works carried out when they change, and when members do; changes and more wake others.
+func execute(mgr manager.Manager, options Options, e *execution, changes *memberChanges, more source.Source) error {
+	toWorks := func(ctx context.Context, cluster *clusterv1alpha1.Cluster) []reconcile.Request {
+		return worksOfCluster(ctx, mgr.GetClient(), cluster.Name)
+	}
+	return setup.Add(mgr, "execution", fairOptions(options, e),
+		setup.Objects(mgr.GetCache(), &workv1alpha1.Work{}, workRelevant()),
+		setup.Concerned(mgr.GetCache(), &clusterv1alpha1.Cluster{}, toWorks, readinessChanged()),
+		changes,
+		more,
+	)
 }
 
 func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool *members.Pool, surveys *surveys) error {
@@ -427,12 +423,8 @@ func addClusters(ctx context.Context, mgr manager.Manager, options Options, pool
 		client: mgr.GetClient(), members: pool, now: time.Now, options: options.Clusters, lifetime: ctx,
 		since: map[string]time.Time{}, surveyed: map[string]time.Time{}, heard: map[string]heartbeat{}, surveys: surveys,
 	}
-	ctrl, err := controller.New("clusters", mgr, typedOptions[reconcile.Request](options, c))
-	if err != nil {
-		return err
-	}
 	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted(), agentSpoke())
-	return ctrl.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, enqueue[*clusterv1alpha1.Cluster](), changed))
+	return setup.Add(mgr, "clusters", typedOptions[reconcile.Request](options, c), setup.Objects(mgr.GetCache(), &clusterv1alpha1.Cluster{}, changed))
 }
 
 // waitsFor tells whether a policy lists an override policy that must exist first. Those of a namespace are only for its own policies.

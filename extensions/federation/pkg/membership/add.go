@@ -2,7 +2,6 @@ package membership
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 
 	"k8s.io/client-go/rest"
@@ -10,28 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
-	"github.com/trellis-garden/trellis/pkg/apis"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
 // Add registers the controller with a manager for the seed. It watches the shoots of the garden in the namespaces of the seed's
 // fleets: others are not for its eyes.
 func Add(mgr manager.Manager, gardenConfig *rest.Config, r *Reconciler) error {
-	garden, err := client.New(gardenConfig, client.Options{Scheme: apis.GardenScheme()})
+	garden, err := fleet.Garden(gardenConfig)
 	if err != nil {
-		return fmt.Errorf("connecting to the garden: %w", err)
+		return err
 	}
 	r.Seed, r.Garden = mgr.GetClient(), garden
-	c, err := controller.New("membership", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 5})
+	c, err := setup.New(mgr, "membership", controller.Options{Reconciler: r, MaxConcurrentReconciles: 5}, setup.Objects(mgr.GetCache(), &extensionsv1alpha1.Extension{}, becameServing()))
 	if err != nil {
 		return err
 	}
@@ -41,9 +38,9 @@ func Add(mgr manager.Manager, gardenConfig *rest.Config, r *Reconciler) error {
 			DefaultTransform: cache.TransformStripManagedFields(),
 		})
 	}, func(shoots cache.Cache) error {
-		return c.Watch(source.Kind(shoots, &gardencorev1beta1.Shoot{}, handler.TypedEnqueueRequestsFromMapFunc(r.fleetsOf), membershipChanged()))
+		return c.Watch(setup.Concerned(shoots, &gardencorev1beta1.Shoot{}, r.fleetsOf, membershipChanged()))
 	})
-	return c.Watch(source.Kind(mgr.GetCache(), &extensionsv1alpha1.Extension{}, &handler.TypedEnqueueRequestForObject[*extensionsv1alpha1.Extension]{}, becameServing()))
+	return nil
 }
 
 // fleetsOf lists the fleets of this seed that a shoot may be a member of.

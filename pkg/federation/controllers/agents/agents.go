@@ -8,29 +8,22 @@ import (
 	"github.com/go-logr/logr"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // Add registers the controllers with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, settings func(reconcile.Reconciler) controller.Options) error {
+func Add(mgr manager.Manager, settings setup.Settings) error {
 	a := &approval{client: mgr.GetClient()}
-	approving, err := controller.New("agent-certificates", mgr, settings(a))
-	if err != nil {
-		return err
-	}
-	return approving.Watch(source.Kind(mgr.GetCache(), &certificatesv1.CertificateSigningRequest{},
-		&handler.TypedEnqueueRequestForObject[*certificatesv1.CertificateSigningRequest]{},
-		predicate.NewTypedPredicateFuncs(func(r *certificatesv1.CertificateSigningRequest) bool {
-			return r.Labels[registration.MemberLabel] != ""
-		})))
+	ofMembers := predicate.NewTypedPredicateFuncs(func(r *certificatesv1.CertificateSigningRequest) bool {
+		return r.Labels[registration.MemberLabel] != ""
+	})
+	return setup.Add(mgr, "agent-certificates", settings(a), setup.Objects(mgr.GetCache(), &certificatesv1.CertificateSigningRequest{}, ofMembers))
 }
 
 // approval approves what accepted agents ask for themselves.

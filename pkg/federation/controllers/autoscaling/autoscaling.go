@@ -16,16 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/autoscale"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 )
 
@@ -66,18 +63,13 @@ type memory struct {
 }
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, scales *scaling.Scales, pool *members.Pool, options Options, settings func(reconcile.Reconciler) controller.Options) error {
+func Add(mgr manager.Manager, scales *scaling.Scales, pool *members.Pool, options Options, settings setup.Settings) error {
 	a := &autoscaling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("federatedhpa"), scales: scales, now: time.Now, options: options,
 		usage:     usage{client: mgr.GetClient(), connected: pooled(pool), patience: options.Patience},
 		histories: map[types.NamespacedName]memory{},
 	}
-	c, err := controller.New("autoscaling", mgr, settings(a))
-	if err != nil {
-		return err
-	}
-	return c.Watch(source.Kind(mgr.GetCache(), &autoscalingv1alpha1.FederatedHPA{},
-		&handler.TypedEnqueueRequestForObject[*autoscalingv1alpha1.FederatedHPA]{}, predicate.TypedGenerationChangedPredicate[*autoscalingv1alpha1.FederatedHPA]{}))
+	return setup.Add(mgr, "autoscaling", settings(a), setup.Specs(mgr.GetCache(), &autoscalingv1alpha1.FederatedHPA{}))
 }
 
 // Reconcile handles one FederatedHPA.

@@ -17,17 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/scaling"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
 // look bounds how long nothing is looked at, in case that the clock is changed.
@@ -47,14 +44,9 @@ type cronScaling struct {
 }
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, scales *scaling.Scales, settings func(reconcile.Reconciler) controller.Options) error {
+func Add(mgr manager.Manager, scales *scaling.Scales, settings setup.Settings) error {
 	s := &cronScaling{client: mgr.GetClient(), events: mgr.GetEventRecorder("cronfederatedhpa"), scales: scales, now: time.Now}
-	c, err := controller.New("cronscaling", mgr, settings(s))
-	if err != nil {
-		return err
-	}
-	return c.Watch(source.Kind(mgr.GetCache(), &autoscalingv1alpha1.CronFederatedHPA{},
-		&handler.TypedEnqueueRequestForObject[*autoscalingv1alpha1.CronFederatedHPA]{}, predicate.TypedGenerationChangedPredicate[*autoscalingv1alpha1.CronFederatedHPA]{}))
+	return setup.Add(mgr, "cronscaling", settings(s), setup.Specs(mgr.GetCache(), &autoscalingv1alpha1.CronFederatedHPA{}))
 }
 
 // Reconcile handles one CronFederatedHPA.

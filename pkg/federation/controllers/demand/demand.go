@@ -13,11 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -25,6 +23,7 @@ import (
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
@@ -48,23 +47,13 @@ type demand struct {
 }
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, snapshot Snapshot, settings func(reconcile.Reconciler) controller.Options) error {
+func Add(mgr manager.Manager, snapshot Snapshot, settings setup.Settings) error {
 	d := &demand{client: mgr.GetClient(), snapshot: snapshot, now: time.Now}
-	c, err := controller.New("demand", mgr, settings(d))
-	if err != nil {
-		return err
-	}
-	for _, s := range []source.Source{
-		source.Kind(mgr.GetCache(), &fleetv1alpha1.FleetGrowth{}, &handler.TypedEnqueueRequestForObject[*fleetv1alpha1.FleetGrowth]{},
-			predicate.TypedGenerationChangedPredicate[*fleetv1alpha1.FleetGrowth]{}),
+	return setup.Add(mgr, "demand", settings(d),
+		setup.Specs(mgr.GetCache(), &fleetv1alpha1.FleetGrowth{}),
 		source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, toGrowth[*workv1alpha2.ResourceBinding]()),
 		source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, toGrowth[*workv1alpha2.ClusterResourceBinding]()),
-	} {
-		if err := c.Watch(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	)
 }
 
 // toGrowth wakes the FleetGrowth of a binding that changed.

@@ -20,6 +20,7 @@ import (
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/references"
 )
 
@@ -32,8 +33,8 @@ type Options struct {
 	Source references.Source
 	// Skipped tells which objects are never propagated.
 	Skipped func(*unstructured.Unstructured) bool
-	// Settings gives the settings of a controller with that reconciler.
-	Settings func(reconcile.Reconciler) controller.Options
+	// Settings of the controller.
+	Settings setup.Settings
 }
 
 // Controller is the running controller.
@@ -49,7 +50,10 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) (*Controller
 	d := &dependencies{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("dependencies"), source: options.Source, index: newIndex(), skipped: options.Skipped,
 	}
-	c, err := controller.New("dependencies", mgr, options.Settings(d))
+	c, err := setup.New(mgr, "dependencies", options.Settings(d),
+		source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](), relevant[*workv1alpha2.ResourceBinding]()),
+		source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding](), relevant[*workv1alpha2.ClusterResourceBinding]()),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +61,6 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) (*Controller
 	return &Controller{dependencies: d, controller: c, manager: mgr}, errors.Join(
 		indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, requiredByIndex, indexRequiredBy),
 		indexer.IndexField(ctx, &workv1alpha2.ClusterResourceBinding{}, requiredByIndex, indexRequiredBy),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, onBinding[*workv1alpha2.ResourceBinding](), relevant[*workv1alpha2.ResourceBinding]())),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, onBinding[*workv1alpha2.ClusterResourceBinding](), relevant[*workv1alpha2.ClusterResourceBinding]())),
 	)
 }
 

@@ -10,8 +10,6 @@ import (
 
 // Options of failure handling in a fleet.
 type Options struct {
-	// Workers is the number of objects each controller handles at once.
-	Workers int
 	// ClusterFailoverAfter is how long a member may be not ready or unreachable before it gets a NoExecute taint by itself. 0 leaves such
 	// taints to people and ClusterTaintPolicies.
 	ClusterFailoverAfter time.Duration

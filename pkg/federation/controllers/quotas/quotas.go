@@ -5,7 +5,6 @@ package quotas
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 
@@ -17,17 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
 // quotas handles FederatedResourceQuotas.
@@ -36,20 +33,13 @@ type quotas struct {
 }
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, settings func(reconcile.Reconciler) controller.Options) error {
+func Add(mgr manager.Manager, settings setup.Settings) error {
 	q := &quotas{client: mgr.GetClient()}
-	c, err := controller.New("quotas", mgr, settings(q))
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{},
-			&handler.TypedEnqueueRequestForObject[*policyv1alpha1.FederatedResourceQuota]{}, predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha1.Work{}, handler.TypedEnqueueRequestsFromMapFunc(ofWork))),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, handler.TypedEnqueueRequestsFromMapFunc(q.ofBinding),
-			predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(q.ofCluster),
-			predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{})),
+	return setup.Add(mgr, "quotas", settings(q),
+		setup.Specs(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}),
+		setup.Concerned(mgr.GetCache(), &workv1alpha1.Work{}, ofWork),
+		setup.Concerned(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, q.ofBinding, predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{}),
+		setup.Concerned(mgr.GetCache(), &clusterv1alpha1.Cluster{}, q.ofCluster, predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}),
 	)
 }
 

@@ -12,15 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 )
 
 // rebalancing handles WorkloadRebalancers.
@@ -30,14 +27,9 @@ type rebalancing struct {
 }
 
 // Add registers the controller with a manager; settings gives those of a controller with that reconciler.
-func Add(mgr manager.Manager, settings func(reconcile.Reconciler) controller.Options) error {
+func Add(mgr manager.Manager, settings setup.Settings) error {
 	r := &rebalancing{client: mgr.GetClient(), now: time.Now}
-	c, err := controller.New("rebalancing", mgr, settings(r))
-	if err != nil {
-		return err
-	}
-	return c.Watch(source.Kind(mgr.GetCache(), &appsv1alpha1.WorkloadRebalancer{},
-		&handler.TypedEnqueueRequestForObject[*appsv1alpha1.WorkloadRebalancer]{}, predicate.TypedGenerationChangedPredicate[*appsv1alpha1.WorkloadRebalancer]{}))
+	return setup.Add(mgr, "rebalancing", settings(r), setup.Specs(mgr.GetCache(), &appsv1alpha1.WorkloadRebalancer{}))
 }
 
 // Reconcile handles one WorkloadRebalancer.
