@@ -25,7 +25,8 @@ func agentCommand() *cobra.Command {
 		Long: `agent runs in a cluster, or next to it, and makes it a member of the fleet that invited it (trellisctl register). It asks that
 fleet for a certificate, and waits until somebody there accepts it (trellisctl accept) who has compared the fingerprint of its key with
 the one in its log. Then it applies the fleet's Works for its member, reports what became of them and how the member is, and renews its
-certificate in time. It connects to the fleet and to the member; nothing connects to it. When the member leaves the fleet
+certificate in time. It connects to the fleet and to the member; nothing
+has to connect to it, and who looks after it may ask for /metrics, /healthz and /readyz. When the member leaves the fleet
 (trellisctl unjoin), the agent removes its namespace and its rights.
 
 It may be stopped at any time; what it had begun goes on when it starts again.`,
@@ -50,7 +51,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.StringSliceVar(&options.Allowance.Kinds, "allow-kinds", nil, "kinds that the fleet may manage, like ConfigMap or Deployment.apps (default: all)")
 	flags.IntVar(&options.Workers, "workers", options.Workers, "how many objects are worked on at a time")
 	flags.StringVar(&options.MetricsAddress, "metrics-address", options.MetricsAddress, `address of /metrics, "0" for none`)
-	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress, `address of /healthz, "0" for none`)
+	flags.StringVar(&options.HealthAddress, "health-address", options.HealthAddress, `address of /healthz, and of /readyz, which tells whether the agent serves its member; "0" for none`)
 	flags.DurationVar(&options.Clusters.ProbeInterval, "cluster-status-update-frequency", options.Clusters.ProbeInterval, "how often the member is asked whether it is ready")
 	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval, "how often the member's version and APIs are looked at")
 	flags.DurationVar(&options.LeaseDuration, "lease-duration", options.LeaseDuration, "how long the agent may be silent before the fleet begins to count the member as unreachable, up to 1m")

@@ -9,8 +9,9 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"math/big"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	"github.com/trellis-garden/trellis/test/ports"
 )
 
 func TestValidate(t *testing.T) {
@@ -44,38 +46,62 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// An agent that nobody has accepted, and whose member does not even answer, is healthy: starting it anew would not help.
-func TestHealthWhileWaiting(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+// An agent that nobody has accepted, and whose member does not even answer, is healthy: starting it anew would not help. It tells what it
+// does, and that it does not serve its member.
+func TestWhatIsToldWhileWaiting(t *testing.T) {
 	options := DefaultOptions()
-	options.Namespace, options.HealthAddress, options.MetricsAddress = "n", address, "0"
+	options.Namespace, options.HealthAddress, options.MetricsAddress = "n", address(t), address(t)
 	options.Member = &rest.Config{Host: "http://127.0.0.1:1"}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, options) }()
+	for _, tc := range []struct {
+		url    string
+		status int
+		body   string
+	}{
+		{options.HealthAddress + "/healthz", http.StatusOK, "ok"},
+		{options.HealthAddress + "/readyz", http.StatusServiceUnavailable, "does not serve its member yet"},
+		{options.MetricsAddress + "/metrics", http.StatusOK, "federation_agent_certificate_expiration_timestamp_seconds 0"},
+	} {
+		if status, body := get(t, "http://"+tc.url); status != tc.status || !strings.Contains(body, tc.body) {
+			t.Errorf("%s: got %d, %.200s", tc.url, status, body)
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// address is one that nothing listens on.
+func address(t *testing.T) string {
+	t.Helper()
+	port, err := ports.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// get what is answered, once somebody listens.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		response, err := http.Get("http://" + address + "/healthz")
+		response, err := http.Get(url)
 		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode != http.StatusOK {
-				t.Errorf("got %s", response.Status)
+			defer func() { _ = response.Body.Close() }()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
 			}
-			break
+			return response.StatusCode, string(body)
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }
 

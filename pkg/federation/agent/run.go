@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -90,6 +91,8 @@ type agent struct {
 	way     *way
 	// fleet is read without a cache.
 	fleet client.Client
+	// serving tells that the controllers run.
+	serving atomic.Bool
 }
 
 // Run serves a member until ctx ends, or until the member has left the fleet and the agent has removed itself.
@@ -111,7 +114,7 @@ func Run(ctx context.Context, options Options) error {
 	a := &agent{Options: options, store: store{member, options.Namespace}, member: member, scheme: scheme, log: logr.FromContextOrDiscard(ctx).WithName("agent")}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := serveHealth(running, options.HealthAddress); err != nil {
+	if err := a.tell(running); err != nil {
 		return err
 	}
 	if err := a.prepare(running); err != nil {
@@ -138,7 +141,7 @@ func (a *agent) prepare(ctx context.Context) error {
 	for {
 		certificate, err := a.obtain(ctx)
 		if err == nil {
-			a.way.use(certificate)
+			a.use(certificate)
 			return nil
 		}
 		a.explain(err)
@@ -262,7 +265,7 @@ func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 	works := clusterv1alpha1.ExecutionNamespace(a.invited.member)
 	mgr, err := manager.New(a.way.config, manager.Options{
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
-		Scheme:     a.scheme, Metrics: server.Options{BindAddress: a.MetricsAddress},
+		Scheme:     a.scheme, Metrics: server.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
@@ -279,7 +282,15 @@ func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 		Identity: func(ctx context.Context) (string, error) { return registration.Identity(ctx, a.member) },
 		Leaving:  func(ctx context.Context) error { return a.store.setLeaving(ctx, true) },
 	})
-	return mgr, errors.Join(err, mgr.Add(manager.RunnableFunc(a.heartbeats)), mgr.Add(manager.RunnableFunc(a.renewals)))
+	return mgr, errors.Join(err, mgr.Add(manager.RunnableFunc(a.heartbeats)), mgr.Add(manager.RunnableFunc(a.renewals)), mgr.Add(manager.RunnableFunc(a.isServing)))
+}
+
+// isServing is started when the caches are filled.
+func (a *agent) isServing(ctx context.Context) error {
+	a.serving.Store(true)
+	<-ctx.Done()
+	a.serving.Store(false)
+	return nil
 }
 
 // heartbeats renew the Lease.
@@ -353,6 +364,12 @@ func (a *agent) renew(ctx context.Context, key *[]byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	a.way.use(certificate)
+	a.use(certificate)
 	return true, nil
+}
+
+// use a certificate from now on.
+func (a *agent) use(certificate *tls.Certificate) {
+	a.way.use(certificate)
+	expiry.Set(float64(certificate.Leaf.NotAfter.Unix()))
 }

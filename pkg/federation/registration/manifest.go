@@ -30,8 +30,9 @@ const (
 	InvitationMember     = "member"
 	InvitationUID        = "uid"
 
-	agentName       = "agent"
-	agentHealthPort = 8081
+	agentName        = "agent"
+	agentHealthPort  = 8081
+	agentMetricsPort = 8080
 	// writeSuffix, behind the name of an agent's access, is what it may do in the namespaces that it is bound to.
 	writeSuffix = "-write"
 )
@@ -146,6 +147,7 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
+		Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: agentMetricsPort, Protocol: corev1.ProtocolTCP}},
 		LivenessProbe: health("/healthz"),
 	}
 }
