@@ -12,6 +12,8 @@ import (
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 )
 
 // DefaultTolerationSeconds is how long a copy may be unhealthy when the policy doesn't say.
@@ -55,6 +57,20 @@ func Unbearable(spec *workv1alpha2.ResourceBindingSpec, copies []workv1alpha2.Un
 		}
 	}
 	return clusters, next
+}
+
+// Elsewhere tells whether another cluster takes the object, or has it, when it leaves one.
+func Elsewhere(clusters core.Snapshot, spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, e Eviction, now time.Time) (bool, error) {
+	left := spec.DeepCopy()
+	if !Evict(left, e, now) {
+		return false, nil
+	}
+	binding, err := karmada.Binding(left, status)
+	if err != nil {
+		return false, err
+	}
+	decision := core.Decide(clusters, binding)
+	return decision.Failure == nil && len(decision.Targets) > 0, nil
 }
 
 // PreservedLabels evaluates the rules against the status of the copy in a cluster. A rule whose path leads nowhere gives no label; other

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,6 +61,20 @@ func healthyIn(t *testing.T, namespace, name string) {
 		object.Object["status"] = map[string]any{
 			"observedGeneration": object.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
 		}
+		return member[name].Status().Patch(ctx, object, client.MergeFrom(before))
+	})
+}
+
+// unhealthyIn writes the status of a Deployment none of whose pods runs.
+func unhealthyIn(t *testing.T, namespace, name string) {
+	t.Helper()
+	eventually(t, "the copy in "+name+" reports that it is unhealthy", func() error {
+		object, err := deployment(member[name], namespace)
+		if err != nil {
+			return err
+		}
+		before := object.DeepCopy()
+		object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": int64(2), "updatedReplicas": int64(2), "unavailableReplicas": int64(2)}
 		return member[name].Status().Patch(ctx, object, client.MergeFrom(before))
 	})
 }
@@ -212,15 +227,7 @@ spec:
 `)[0]
 	apply(t, fleet, namespace, policy, nginx(t))
 	placed(t, namespace, 0, "member1")
-	eventually(t, "the copy reports that it is unhealthy", func() error {
-		object, err := deployment(member["member1"], namespace)
-		if err != nil {
-			return err
-		}
-		before := object.DeepCopy()
-		object.Object["status"] = map[string]any{"observedGeneration": object.GetGeneration(), "replicas": int64(2), "updatedReplicas": int64(2), "unavailableReplicas": int64(2)}
-		return member["member1"].Status().Patch(ctx, object, client.MergeFrom(before))
-	})
+	unhealthyIn(t, namespace, "member1")
 	eventually(t, "the clock runs", func() error {
 		b, err := bindingOf(namespace)
 		if err == nil && len(b.Status.UnhealthyCopies) == 0 {
@@ -236,6 +243,69 @@ spec:
 	if err != nil || object.GetLabels()["resume.example.com/replicas"] != "2" {
 		t.Errorf("labels %v %v", object.GetLabels(), err)
 	}
+}
+
+// TestUnhealthyEverywhere: an application that fails wherever it is stays in the last cluster, where a version that works reaches it.
+func TestUnhealthyEverywhere(t *testing.T) {
+	startFederation(t, hasty)
+	namespace := newNamespace(t)
+	policy := parse(t, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: one}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  propagateDeps: true
+  failover:
+    application: {decisionConditions: {tolerationSeconds: 1}}
+    failBack: {mode: Never}
+  placement:
+    clusterAffinity: {clusterNames: [member1, member2]}
+    spreadConstraints: [{spreadByField: cluster, maxGroups: 1, minGroups: 1}]
+`)[0]
+	apply(t, fleet, namespace, policy, nginx(t))
+	placed(t, namespace, 0, "member1")
+	unhealthyIn(t, namespace, "member1")
+	placed(t, namespace, 1, "member2")
+	unhealthyIn(t, namespace, "member2")
+	eventually(t, "an event says that nothing else can take it", func() error {
+		var events eventsv1.EventList
+		if err := fleet.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.Reason == "NowhereElse" {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d events", len(events.Items))
+	})
+	placed(t, namespace, 1, "member2")
+
+	template, err := deployment(fleet, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := template.DeepCopy()
+	if err := unstructured.SetNestedField(template.Object, "repaired", "spec", "template", "metadata", "annotations", "version"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.Patch(ctx, template, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the repaired version in member2", func() error {
+		object, err := deployment(member["member2"], namespace)
+		if err != nil {
+			return err
+		}
+		if version, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "version"); version != "repaired" {
+			return fmt.Errorf("version %q", version)
+		}
+		return nil
+	})
+	healthyIn(t, namespace, "member2")
+	placed(t, namespace, 0, "member2")
+	replicasIn(t, namespace, -1, 2)
 }
 
 // TestManyDeletionsWait: a policy for 30 objects is deleted by mistake, and made again; then it is deleted on purpose.

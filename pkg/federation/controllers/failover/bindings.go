@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -102,8 +103,11 @@ func (o *objects) Reconcile(ctx context.Context, request reconcile.Request) (rec
 // decide changes the spec: at most one of leaving, clearing up and returning has something to do at a time.
 func (o *objects) decide(ctx context.Context, r *round) error {
 	if !suspended(r) {
-		if o.evictTainted(r) || o.evictUnhealthy(r) {
+		if o.evictTainted(r) {
 			return nil
+		}
+		if left, err := o.evictUnhealthy(r); err != nil || left {
+			return err
 		}
 	}
 	if err := o.tend(ctx, r); err != nil || suspended(r) {
@@ -162,21 +166,43 @@ func (o *objects) evictTainted(r *round) bool {
 	return o.evict(r, e)
 }
 
-// evictUnhealthy takes the object out of one cluster whose copy has been unhealthy for too long.
-func (o *objects) evictUnhealthy(r *round) bool {
+// retryLeaving is when an application that fails, and can be nowhere else, is looked at again.
+const retryLeaving = time.Minute
+
+// evictUnhealthy takes the object out of one cluster whose copy has been unhealthy for too long, if another can take it: an application
+// that fails everywhere has to stay where changes of it arrive.
+func (o *objects) evictUnhealthy(r *round) (bool, error) {
 	clusters, next := failover.Unbearable(r.BindingSpec(), r.BindingStatus().UnhealthyCopies, r.now)
 	r.again(next)
 	if len(clusters) == 0 {
-		return false
+		return false, nil
 	}
+	snapshot := o.snapshots.Of(maps.Values(r.clusters))
 	policy := r.BindingSpec().Failover.Application
-	e := failover.Eviction{
-		Cluster: clusters[0], Reason: workv1alpha2.EvictionReasonApplicationFailure, Producer: workv1alpha2.EvictionProducerApplicationFailover,
-		Message:   "the copy in cluster " + clusters[0] + " has been unhealthy for longer than spec.failover.application tolerates",
+	for _, cluster := range clusters {
+		e := applicationFailure(policy, cluster)
+		elsewhere, err := failover.Elsewhere(snapshot, r.BindingSpec(), r.BindingStatus(), e, r.now)
+		if err != nil {
+			return false, err
+		}
+		if elsewhere {
+			o.preserve(r, &e, policy.StatePreservation, "application")
+			return o.evict(r, e), nil
+		}
+	}
+	r.again(retryLeaving)
+	o.events.Eventf(r.Binding, nil, corev1.EventTypeWarning, "NowhereElse", "Evict",
+		"the copies in %s have been unhealthy for longer than spec.failover.application tolerates, but nothing else can take the object", strings.Join(clusters, ", "))
+	return false, nil
+}
+
+// applicationFailure is how an object leaves a cluster where it is unhealthy.
+func applicationFailure(policy *policyv1alpha1.ApplicationFailoverBehavior, cluster string) failover.Eviction {
+	return failover.Eviction{
+		Cluster: cluster, Reason: workv1alpha2.EvictionReasonApplicationFailure, Producer: workv1alpha2.EvictionProducerApplicationFailover,
+		Message:   "the copy in cluster " + cluster + " has been unhealthy for longer than spec.failover.application tolerates",
 		PurgeMode: policy.PurgeMode, GracePeriodSeconds: policy.GracePeriodSeconds,
 	}
-	o.preserve(r, &e, policy.StatePreservation, "application")
-	return o.evict(r, e)
 }
 
 func (o *objects) preserve(r *round, e *failover.Eviction, rules *policyv1alpha1.StatePreservation, field string) {
