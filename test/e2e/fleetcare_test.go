@@ -53,6 +53,17 @@ spec:
 `, name) + policy
 }
 
+// prefers has an object run in one member, in another one while that is out of use, and return soon.
+func prefers(first, other string) string {
+	return fmt.Sprintf(`
+  failover: {failBack: {windowSeconds: 5}}
+  placement:
+    clusterAffinities:
+    - {affinityName: preferred, clusterNames: [%s]}
+    - {affinityName: otherwise, clusterNames: [%s]}
+`, first, other)
+}
+
 // A plan tells what a policy would do, the policy does that, and explain tells it afterwards, with the clusters that were not
 // chosen.
 func TestFleetPlansAndExplains(t *testing.T) {
@@ -125,13 +136,7 @@ func TestFleetDrainsAMember(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name = "mover"
-	manifest := fleetNginx(name, 1, `
-  failover: {failBack: {windowSeconds: 5}}
-  placement:
-    clusterAffinities:
-    - {affinityName: preferred, clusterNames: [member1]}
-    - {affinityName: otherwise, clusterNames: [member2]}
-`)
+	manifest := fleetNginx(name, 1, prefers("member1", "member2"))
 	l.removeAfterwards(t, fleet, manifest, "deploy/"+name, m1, m2)
 	t.Cleanup(func() { _, _ = l.tryFleetCommand(context.Background(), "", "uncordon", "member1") })
 	fleet.apply(t, manifest)

@@ -4,47 +4,66 @@ package e2e
 
 import (
 	"context"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 )
 
-// A shoot falls asleep: no machine and no pod of its control plane is left, and nobody takes that for a failure. Its gardenlet
-// is killed meanwhile. Then it wakes up, with a node and with everything that it stored.
+// A shoot falls asleep by its schedule, before which the fleet moves away what runs there: no machine and no pod of its control plane
+// is left, and nobody takes that for a failure. Its gardenlet is killed meanwhile. Then it wakes up, with a node, with everything that
+// it stored, and with what the fleet has for it.
 func TestHibernation(t *testing.T) {
-	const namespace = "shoot--demo--member2"
+	const namespace, sleepless = "shoot--demo--member2", "sleepless"
 	l := open(t)
-	garden, seed := l.gardenKubectl(), l.runtimeKubectl()
+	garden, seed, fleet := l.gardenKubectl(), l.runtimeKubectl(), l.shoot(t, "fleet")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)
-	member := l.shoot(t, "member2")
+	member, other := l.shoot(t, "member2"), l.shoot(t, "member1")
+	manifest := fleetNginx(sleepless, 1, prefers("member2", "member1"))
+	l.removeAfterwards(t, fleet, manifest, "deploy/"+sleepless, member, other)
 	t.Cleanup(func() {
+		_, _ = garden.try(context.Background(), "", "-n", "garden-demo", "patch", "shoot", "member2", "--type=merge", "-p", neverSleeps)
 		_, _ = member.try(context.Background(), "", "delete", "configmap", "remembered", "--ignore-not-found")
 	})
 	member.run(t, "create", "configmap", "remembered", "--from-literal=before=sleep")
+	fleet.apply(t, manifest)
+	member.eventually(t, 2*time.Minute, equals("1"), "get", "deploy", sleepless, "-o", "jsonpath={.status.readyReplicas}")
 
-	l.sleep(t, "hibernate", "member2")
+	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=merge", "-p", sleepsAt(time.Now().Add(9*time.Minute)))
+	other.eventually(t, 2*time.Minute, equals("1"), "get", "deploy", sleepless, "-o", "jsonpath={.status.readyReplicas}")
+	member.eventually(t, time.Minute, equals(""), "get", "deploy", sleepless, "--ignore-not-found", "-o", "name")
+	garden.eventually(t, time.Second, equals("false"), "-n", "garden-demo", "get", "shoot", "member2", "-o", "jsonpath={.status.hibernated}")
+
+	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=merge", "-p", sleepsAt(time.Now().Add(70*time.Second)))
 	seed.eventually(t, 5*time.Minute, equals(""), "-n", namespace, "get", "machines", "-o", "name")
 	l.killProcess(t, "garden", "app=gardenlet", "gardenlet")
-	garden.eventually(t, 5*time.Minute, equals("true"), "-n", "garden-demo", "get", "shoot", "member2", "-o", "jsonpath={.status.hibernated}")
+	l.sleep(t, "hibernate", "--shoot", "member2", "--wait=5m")
 	l.waitForShoot(t, "member2", "", time.Minute)
 	seed.eventually(t, time.Minute, equals(""), "-n", namespace, "get", "pods", "-o", "name")
 	garden.eventually(t, time.Minute, contains("Hibernated", "healthy"), "-n", "garden-demo", "get", "shoot", "member2")
-	fleet := l.shoot(t, "fleet")
 	fleet.eventually(t, time.Minute, equals("ClusterHibernated"), "get", "cluster", "member2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
 
-	l.sleep(t, "wakeup", "member2")
-	garden.eventually(t, 8*time.Minute, equals("false"), "-n", "garden-demo", "get", "shoot", "member2", "-o", "jsonpath={.status.hibernated}")
+	l.sleep(t, "wakeup", "--shoot", "member2", "--wait=8m")
 	l.waitForShoot(t, "member2", "", time.Minute)
 	member.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	member.eventually(t, time.Minute, equals("sleep"), "get", "configmap", "remembered", "-o", "jsonpath={.data.before}")
 	fleet.eventually(t, 2*time.Minute, equals("True"), "get", "cluster", "member2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	member.eventually(t, 3*time.Minute, equals("1"), "get", "deploy", sleepless, "-o", "jsonpath={.status.readyReplicas}")
+	other.eventually(t, time.Minute, equals(""), "get", "deploy", sleepless, "--ignore-not-found", "-o", "name")
 }
 
-// sleep puts a shoot to sleep or wakes it up.
-func (l *landscape) sleep(t *testing.T, command, name string) {
+// neverSleeps takes back what sleepsAt did, and wakes the shoot up.
+const neverSleeps = `{"spec":{"hibernation":{"enabled":false,"schedules":null}}}`
+
+// sleepsAt has a shoot fall asleep at the full minute before a time, which its schedule names by the clock of another place.
+func sleepsAt(at time.Time) string {
+	at = at.In(time.FixedZone("Asia/Kolkata", int((5*time.Hour + 30*time.Minute).Seconds())))
+	return fmt.Sprintf(`{"spec":{"hibernation":{"schedules":[{"start":"%d %d * * *","location":"%s"}]}}}`, at.Minute(), at.Hour(), at.Location())
+}
+
+// sleep puts a shoot to sleep or wakes it up, and waits for that.
+func (l *landscape) sleep(t *testing.T, arguments ...string) {
 	t.Helper()
-	out, err := l.command(t.Context(), "", "trellisctl", command, "--garden", l.name, "--project", "demo", "--shoot", name)
-	if err != nil || !strings.Contains(out, "ing") {
-		t.Fatalf("%s: %q, %v", command, out, err)
+	if _, err := l.command(t.Context(), "", "trellisctl", append(arguments, "--garden", l.name, "--project", "demo")...); err != nil {
+		t.Fatal(err)
 	}
 }
