@@ -75,7 +75,7 @@ func aggregated(t *testing.T, c client.Client, groupVersions ...string) *adapter
 	if err != nil {
 		t.Fatal(err)
 	}
-	apply(t, c, metav1.NamespaceDefault, parse(t, fmt.Sprintf(`
+	service := parse(t, fmt.Sprintf(`
 {apiVersion: v1, kind: Service, metadata: {name: adapter}, spec: {ports: [{name: https, port: 443}]}}
 ---
 apiVersion: discovery.k8s.io/v1
@@ -84,7 +84,13 @@ metadata: {name: adapter, labels: {kubernetes.io/service-name: adapter}}
 addressType: IPv4
 endpoints: [{addresses: [%s], conditions: {ready: true}}]
 ports: [{name: https, protocol: TCP, port: %s}]
-`, address, port))...)
+`, address, port))
+	apply(t, c, metav1.NamespaceDefault, service...)
+	t.Cleanup(func() {
+		for _, object := range service {
+			remove(t, c, in(metav1.NamespaceDefault, object))
+		}
+	})
 	for _, groupVersion := range groupVersions {
 		group, version, _ := strings.Cut(groupVersion, "/")
 		object := parse(t, fmt.Sprintf(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: %[2]s.%[1]s}, spec: {

@@ -53,13 +53,12 @@ func TestComponentsAreOneUnit(t *testing.T) {
 	rules := parse(t, teamKind)[0]
 	apply(t, fleet, "", rules)
 	t.Cleanup(func() { _ = fleet.Delete(ctx, rules) })
-	namespace := newNamespace(t)
 	for name, size := range map[string][2]int{"wide": {4, 2}, "high": {2, 8}} {
-		server := newSmallMember(namespace, size[0], size[1])
+		server := newSmallMember(size[0], size[1])
 		t.Cleanup(server.Close)
 		joinSimulated(t, name, server.Server)
 	}
-	t.Cleanup(func() { clearOut(t, namespace) })
+	namespace := newNamespace(t)
 	apply(t, fleet, namespace, parse(t, teamPolicy)...)
 	for i, want := range []string{"high", "high", "wide", ""} {
 		name := fmt.Sprintf("team-%d", i)

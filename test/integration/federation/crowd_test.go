@@ -22,11 +22,9 @@ import (
 	"github.com/trellis-garden/trellis/test/simulated"
 )
 
-// smallMember runs a pod for each Deployment of a namespace that it is told to run, and remembers all that it ever was. What other tests
-// left in the fleet takes none of its room.
+// smallMember runs a pod for each Deployment that it is told to run, and remembers all that it ever was.
 type smallMember struct {
 	*simulated.Server
-	namespace      string
 	nodes, perNode int
 
 	mu sync.Mutex
@@ -36,8 +34,8 @@ type smallMember struct {
 	most int
 }
 
-func newSmallMember(namespace string, nodes, perNode int) *smallMember {
-	m := &smallMember{Server: simulated.New(), namespace: namespace, nodes: nodes, perNode: perNode, ever: map[string]bool{}, pods: map[string]int{}}
+func newSmallMember(nodes, perNode int) *smallMember {
+	m := &smallMember{Server: simulated.New(), nodes: nodes, perNode: perNode, ever: map[string]bool{}, pods: map[string]int{}}
 	m.Changed, m.Removed = m.changed, m.removed
 	amounts := map[string]any{"cpu": fmt.Sprint(perNode), "memory": "64Gi", "pods": "500"}
 	for node := range nodes {
@@ -50,7 +48,7 @@ func newSmallMember(namespace string, nodes, perNode int) *smallMember {
 }
 
 func (m *smallMember) changed(resource, namespace, name string, value map[string]any) {
-	if resource != "deployments" || namespace != m.namespace {
+	if resource != "deployments" {
 		return
 	}
 	metadata, _ := value["metadata"].(map[string]any)
@@ -84,7 +82,7 @@ func (m *smallMember) freeNode() int {
 }
 
 func (m *smallMember) removed(resource, namespace, name string) {
-	if resource != "deployments" || namespace != m.namespace {
+	if resource != "deployments" {
 		return
 	}
 	m.mu.Lock()
@@ -93,8 +91,8 @@ func (m *smallMember) removed(resource, namespace, name string) {
 	go m.Delete("pods", namespace, name)
 }
 
-// joinSimulated makes a simulated member one of the fleet until the test ends. Taints keep away what other tests left in the fleet.
-func joinSimulated(t *testing.T, name string, server *simulated.Server, taints ...corev1.Taint) {
+// joinSimulated makes a simulated member one of the fleet until the test ends.
+func joinSimulated(t *testing.T, name string, server *simulated.Server) {
 	t.Helper()
 	server.Put("namespaces", "", metav1.NamespaceSystem, map[string]any{})
 	secret := &corev1.Secret{
@@ -104,7 +102,7 @@ func joinSimulated(t *testing.T, name string, server *simulated.Server, taints .
 	cluster := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: clusterv1alpha1.ClusterSpec{
-			SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL, InsecureSkipTLSVerification: true, Taints: taints,
+			SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL, InsecureSkipTLSVerification: true,
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: secret.Namespace, Name: secret.Name},
 		},
 	}
@@ -140,10 +138,10 @@ const (
 // are there, forty are in the end, all others know why not; and when some go, as many others come.
 func TestCrowdAtTheLastCluster(t *testing.T) {
 	startFederation(t)
-	namespace := newNamespace(t)
-	server := newSmallMember(namespace, 4, room/4)
+	server := newSmallMember(4, room/4)
 	t.Cleanup(server.Close)
 	joinSimulated(t, "last", server.Server)
+	namespace := newNamespace(t)
 	policy := &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crowd"},
 		Spec: policyv1alpha1.PropagationSpec{
@@ -159,7 +157,6 @@ func TestCrowdAtTheLastCluster(t *testing.T) {
 	if err := fleet.Create(ctx, policy); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { clearOut(t, namespace) })
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
@@ -192,24 +189,6 @@ func TestCrowdAtTheLastCluster(t *testing.T) {
 	if len(server.ever) != room+len(leaving) {
 		t.Errorf("%d Deployments have ever been in the cluster, want %d", len(server.ever), room+len(leaving))
 	}
-}
-
-// clearOut removes what would keep the controllers of the tests to come busy.
-func clearOut(t *testing.T, namespace string) {
-	t.Helper()
-	if err := fleet.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
-	eventuallyWithin(t, fourMinutes, "the bindings are gone", func() error {
-		var list workv1alpha2.ResourceBindingList
-		if err := fleet.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-		if len(list.Items) > 0 {
-			return fmt.Errorf("%d are left", len(list.Items))
-		}
-		return nil
-	})
 }
 
 func oneCore(namespace, name string) *appsv1.Deployment {

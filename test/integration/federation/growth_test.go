@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +44,6 @@ spec:
   giveBack: {idleSeconds: 60}
 `
 
-// growingWorkload asks for memory: room that objects of other tests were promised, which never run, is CPU.
 const growingWorkload = `
 apiVersion: apps/v1
 kind: Deployment
@@ -200,36 +197,9 @@ func addPoolNode(t *testing.T, name string) *corev1.Node {
 	return node
 }
 
-// freeMembers removes the workloads that earlier tests left: no pod of theirs ever runs, so that they hold the room they were promised.
-func freeMembers(t *testing.T) {
-	t.Helper()
-	var list appsv1.DeploymentList
-	if err := fleet.List(ctx, &list); err != nil {
-		t.Fatal(err)
-	}
-	for i := range list.Items {
-		if err := fleet.Delete(ctx, &list.Items[i]); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
-	}
-	eventuallyWithin(t, fourMinutes, "no workload is placed", func() error {
-		var bindings workv1alpha2.ResourceBindingList
-		if err := fleet.List(ctx, &bindings); err != nil {
-			return err
-		}
-		for _, b := range bindings.Items {
-			if b.Spec.Resource.Kind == "Deployment" {
-				return fmt.Errorf("binding %s/%s is there", b.Namespace, b.Name)
-			}
-		}
-		return nil
-	})
-}
-
 // What has no place gets machines, also if everything is killed in between, and they are given back when it has gone.
 func TestFleetsGrow(t *testing.T) {
 	kill := startFederation(t)
-	freeMembers(t)
 	labelMember(t)
 	p := newProject(t)
 	addPoolNode(t, "first")

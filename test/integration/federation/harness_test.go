@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -77,7 +79,14 @@ func run(m *testing.M, binary string) int {
 		fmt.Fprintln(os.Stderr, "starting the environment:", err)
 		return 1
 	}
-	return m.Run()
+	if code := m.Run(); code != 0 {
+		return code
+	}
+	if err := nothingIsLeft(); err != nil {
+		fmt.Fprintln(os.Stderr, "the tests left behind:", err)
+		return 1
+	}
+	return 0
 }
 
 func startAll(servers *apiServers) error {
@@ -97,14 +106,14 @@ func startAll(servers *apiServers) error {
 		}
 	}
 	fleetConfig = configs["fleet"]
-	if fleet, err = client.New(fleetConfig, client.Options{Scheme: scheme}); err != nil {
+	if fleet, err = newClient(fleetConfig, scheme); err != nil {
 		return err
 	}
 	if err := errors.Join(crds.Install(ctx, fleet), admission.Install(ctx, fleet), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
 		return err
 	}
 	for _, name := range memberNames {
-		if member[name], err = client.New(configs[name], client.Options{Scheme: scheme}); err != nil {
+		if member[name], err = newClient(configs[name], scheme); err != nil {
 			return err
 		}
 		if err := lines[name].connect(configs[name]); err != nil {
@@ -115,6 +124,15 @@ func startAll(servers *apiServers) error {
 		}
 	}
 	return nil
+}
+
+// newClient records what tests create.
+func newClient(config *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return created.by(c), nil
 }
 
 func unversioned(config *rest.Config) *rest.Config {
@@ -170,14 +188,15 @@ func startFederationWith(t *testing.T, way func(*rest.Config), changes ...func(*
 	config := rest.CopyConfig(fleetConfig)
 	config.BearerToken = fleetToken
 	way(config)
+	federations.Add(1)
 	go func() { done <- controllers.Run(running, config, options) }()
-	kill = func() {
+	kill = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("the controllers ended with: %v", err)
 		}
-		done <- nil
-	}
+		federations.Add(-1)
+	})
 	t.Cleanup(kill)
 	return kill
 }
@@ -223,16 +242,6 @@ func apply(t *testing.T, c client.Client, namespace string, objects ...*unstruct
 			t.Fatalf("applying %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
-}
-
-// newNamespace is removed from nowhere: each test has one of its own.
-func newNamespace(t *testing.T) string {
-	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	if err := fleet.Create(ctx, namespace); err != nil {
-		t.Fatal(err)
-	}
-	return namespace.Name
 }
 
 func get(c client.Client, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {

@@ -54,15 +54,18 @@ spec:
         - {targetCluster: {clusterNames: [member2]}, weight: 1}
 `
 
-// teachKind installs a definition everywhere.
+// teachKind installs a definition everywhere until the test ends.
 func teachKind(t *testing.T, group, kind string) {
 	t.Helper()
 	definition := parse(t, fmt.Sprintf(customKind, group, strings.ToLower(kind), kind))
-	for _, c := range append([]client.Client{fleet}, member["member1"], member["member2"]) {
+	all := []client.Client{fleet, member["member1"], member["member2"]}
+	t.Cleanup(func() { notServed(t, group+".example.com") })
+	for _, c := range all {
 		apply(t, c, "", definition...)
+		t.Cleanup(func() { remove(t, c, definition[0].DeepCopy()) })
 	}
 	eventually(t, kind+" is served", func() error {
-		for _, c := range []client.Client{fleet, member["member1"], member["member2"]} {
+		for _, c := range all {
 			list := &unstructured.UnstructuredList{}
 			list.SetAPIVersion(group + ".example.com/v1")
 			list.SetKind(kind + "List")

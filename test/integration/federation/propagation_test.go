@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -118,7 +119,6 @@ func quietFor(t *testing.T, namespace string, period time.Duration) {
 			t.Fatal(err)
 		}
 		for i := range works.Items {
-			// Those of other tests' objects may still move.
 			if works.Items[i].Annotations[workv1alpha2.NamespaceAnnotation] == namespace {
 				note(&works.Items[i], nil)
 			}
@@ -239,6 +239,7 @@ metadata: {name: roles}
 spec:
   resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: fleet-test}]
 `)...)
+	t.Cleanup(func() { remove(t, fleet, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fleet-test"}}) })
 	role := func(name string) error {
 		_, err := get(member[name], "rbac.authorization.k8s.io/v1", "ClusterRole", "", "fleet-test")
 		return err

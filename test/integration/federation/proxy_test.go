@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,22 +30,6 @@ import (
 )
 
 var karmadaClusters = schema.GroupVersionResource{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}
-
-// ownAddress is one of this machine that may be behind a Service.
-func ownAddress(t *testing.T) string {
-	t.Helper()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, address := range addresses {
-		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
-			return network.IP.String()
-		}
-	}
-	t.Skip("this machine has no address but its own")
-	return ""
-}
 
 // startWithMemberAPI waits until the fleet's API server sends requests to the controllers.
 func startWithMemberAPI(t *testing.T) (stop func()) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,18 +22,16 @@ spec:
   schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: %[1]s}
   placement:
     clusterAffinity: {clusterNames: [single]}
-    clusterTolerations: [{key: single, operator: Exists}]
     replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
 `
 
 // Many wait for a cluster that has room for one. Each time the room comes free, the one with the highest priority gets it.
 func TestTheMostUrgentGetsTheRoom(t *testing.T) {
 	startFederation(t)
-	namespace := newNamespace(t)
-	server := newSmallMember(namespace, 1, 1)
+	server := newSmallMember(1, 1)
 	t.Cleanup(server.Close)
-	joinSimulated(t, "single", server.Server, corev1.Taint{Key: "single", Effect: corev1.TaintEffectNoSchedule})
-	t.Cleanup(func() { clearOut(t, namespace) })
+	joinSimulated(t, "single", server.Server)
+	namespace := newNamespace(t)
 	for rank, value := range map[string]int32{"low": -5, "usual": 10, "urgent": 1000} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: rank}, Value: value}
 		if err := fleet.Create(ctx, class); err != nil {
