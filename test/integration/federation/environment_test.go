@@ -157,7 +157,7 @@ func (s *apiServers) start(name string) (*rest.Config, error) {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
-		"--enable-aggregator-routing=true", "--proxy-client-cert-file="+s.file("front-proxy.crt"), "--proxy-client-key-file="+s.file("sa.key"),
+		"--delete-collection-workers=16", "--enable-aggregator-routing=true", "--proxy-client-cert-file="+s.file("front-proxy.crt"), "--proxy-client-key-file="+s.file("sa.key"),
 		"--requestheader-client-ca-file="+s.file("ca.crt"), "--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 	)

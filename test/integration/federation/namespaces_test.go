@@ -110,11 +110,9 @@ func emptyNamespace(t *testing.T, namespace string) {
 	} else {
 		releaseAll(t, kinds, namespace)
 	}
-	var group sync.WaitGroup
 	for _, name := range memberNames {
-		group.Go(func() { deleteAll(t, member[name], namespace, inMembers(kinds)) })
+		deleteAll(t, member[name], namespace, inMembers(kinds))
 	}
-	group.Wait()
 }
 
 // inMembers gives the kinds that templates of these kinds have in members.
@@ -134,10 +132,11 @@ func deleteAll(t *testing.T, c client.Client, namespace string, kinds []schema.G
 	for _, kind := range kinds {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(kind)
-		// No kubelet runs that pods would wait for.
-		if err := c.DeleteAllOf(ctx, object, client.InNamespace(namespace), client.GracePeriodSeconds(0)); ignoreNotServed(err) != nil {
-			t.Errorf("removing all %s of %s: %v", kind.Kind, namespace, err)
-		}
+		// An API server that has much to do gives a request up after a minute, having removed some.
+		eventuallyWithin(t, fourMinutes, fmt.Sprintf("all %s of %s are removed", kind.Kind, namespace), func() error {
+			// No kubelet runs that pods would wait for.
+			return ignoreNotServed(c.DeleteAllOf(ctx, object, client.InNamespace(namespace), client.GracePeriodSeconds(0)))
+		})
 	}
 }
 
