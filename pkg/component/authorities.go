@@ -21,12 +21,14 @@ const (
 	CAFrontProxy = "ca-front-proxy"
 	// CAKubelet signs kubelets' serving certificates and kube-apiserver's client certificate towards them.
 	CAKubelet = "ca-kubelet"
+	// CAMetricsServer signs metrics-server's certificate.
+	CAMetricsServer = "ca-metrics-server"
 	// CAVPN signs both sides of the connection between kube-apiserver and vpn-seed-server.
 	CAVPN = "ca-vpn"
 )
 
 // CertificateAuthorities returns the configurations of the authorities that a control plane needs; one without workers
-// has no kubelets and no VPN.
+// has no kubelets, nothing that measures them, and no VPN.
 func CertificateAuthorities(workerless bool) []secrets.CertificateConfig {
 	list := []secrets.CertificateConfig{
 		{Name: CACluster, CommonName: "kubernetes", CertType: secrets.CACert},
@@ -39,6 +41,7 @@ func CertificateAuthorities(workerless bool) []secrets.CertificateConfig {
 	}
 	return append(list,
 		secrets.CertificateConfig{Name: CAKubelet, CommonName: "kubelet", CertType: secrets.CACert},
+		secrets.CertificateConfig{Name: CAMetricsServer, CommonName: "metrics-server", CertType: secrets.CACert},
 		secrets.CertificateConfig{Name: CAVPN, CommonName: "vpn", CertType: secrets.CACert},
 	)
 }

@@ -11,7 +11,7 @@ import (
 
 func TestCertificateAuthorities(t *testing.T) {
 	for workerless, want := range map[bool][]string{
-		false: {"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-vpn"},
+		false: {"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn"},
 		true:  {"ca", "ca-client", "ca-etcd", "ca-front-proxy"},
 	} {
 		manager, err := secrets.New(t.Context(), fake.NewClientBuilder().Build(), "ns", secrets.Options{})
@@ -21,7 +21,7 @@ func TestCertificateAuthorities(t *testing.T) {
 		if err := GenerateCertificateAuthorities(t.Context(), manager, workerless); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-vpn"} {
+		for _, name := range []string{"ca", "ca-client", "ca-etcd", "ca-front-proxy", "ca-kubelet", "ca-metrics-server", "ca-vpn"} {
 			if _, err := CABundle(manager, name); (err == nil) != slices.Contains(want, name) {
 				t.Errorf("workerless %t: bundle of %s: %v", workerless, name, err)
 			}

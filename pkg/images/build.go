@@ -126,6 +126,7 @@ func (b *builder) compile(ctx context.Context) error {
 		{"Trellis", b.buildPrograms},
 		{"CNI plugins", func(ctx context.Context) error { return b.buildModule(ctx, cniPlugins) }},
 		{"CoreDNS", func(ctx context.Context) error { return b.buildModule(ctx, coredns) }},
+		{"metrics-server", func(ctx context.Context) error { return b.buildModule(ctx, metricsServer) }},
 		{"flannel", func(ctx context.Context) error { return b.buildModule(ctx, flannel) }},
 		{"Terraform", b.findTerraform},
 	}

@@ -84,6 +84,14 @@ var cniPlugins = module{
 
 var coredns = module{name: "coredns", dir: "images/coredns", packages: []string{"github.com/coredns/coredns"}}
 
+// metricsServerVersion is that of its go.mod. The program tells it as its own, so it is linked in.
+const metricsServerVersion = "v0.9.0"
+
+var metricsServer = module{
+	name: "metrics-server", dir: "images/metrics-server", packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
+	ldflags: "-s -w -X k8s.io/client-go/pkg/version.gitVersion=" + metricsServerVersion,
+}
+
 var flannel = module{name: "flanneld", dir: "images/flannel", packages: []string{"."}, output: "flanneld"}
 
 // kubernetes is the module of one version of Kubernetes; the default version is that of go.mod, the others have a

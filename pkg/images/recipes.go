@@ -295,6 +295,10 @@ func (b *builder) thirdPartyImages(context.Context) error {
 	if err != nil {
 		return err
 	}
+	metricsServerLayer, err := b.binaryLayer("metrics-server", LayerEntry{Path: "metrics-server", Source: b.bin("metrics-server"), Mode: 0o755})
+	if err != nil {
+		return err
+	}
 	var plugins []LayerEntry
 	for _, name := range append(b.cniPluginNames(), "cni-flannel") {
 		target := strings.TrimPrefix(name, "cni-")
@@ -313,6 +317,10 @@ func (b *builder) thirdPartyImages(context.Context) error {
 	for _, spec := range []ImageSpec{
 		{References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{pauseLayer}, Entrypoint: []string{"/pause"}, User: "65535:65535"},
 		{References: []string{"registry.k8s.io/coredns/coredns:v1.12.4"}, Layers: []Layer{static, corednsLayer}, Entrypoint: []string{"/coredns"}},
+		{
+			References: []string{"registry.k8s.io/metrics-server/metrics-server:" + metricsServerVersion},
+			Layers:     []Layer{static, metricsServerLayer}, Entrypoint: []string{"/metrics-server"},
+		},
 		{References: []string{ownRegistry + "/cni-plugins:v1.8.0"}, Layers: []Layer{network, pluginsLayer}, Entrypoint: []string{"/install"}},
 		{References: []string{"ghcr.io/flannel-io/flannel:v0.26.7"}, Layers: []Layer{network, flannelLayer}, Entrypoint: []string{"/opt/bin/flanneld"}},
 		{

@@ -33,6 +33,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/trellis-garden/trellis/pkg/apis"
 	"github.com/trellis-garden/trellis/pkg/component"
 	componentetcd "github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
@@ -127,7 +128,7 @@ func TestShootControlPlane(t *testing.T) {
 		}
 	})
 	t.Run("system objects are accepted", func(t *testing.T) {
-		target, err := client.New(cp.adminConfig(t), client.Options{})
+		target, err := client.New(cp.adminConfig(t), client.Options{Scheme: apis.GardenScheme()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/apiserverproxy"
 	"github.com/trellis-garden/trellis/pkg/component/coredns"
 	"github.com/trellis-garden/trellis/pkg/component/kubeproxy"
+	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
 	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
@@ -45,6 +46,7 @@ func (cp *controlPlane) systemObjects(t *testing.T, values shootsystem.Values) [
 	}
 	objects = append(objects, shootsystem.Objects(values)...)
 	objects = append(objects, coredns.Objects(coredns.Values{Image: "coredns", ClusterIP: "10.4.0.10"})...)
+	objects = append(objects, metricsserver.Objects(metricsserver.Values{Image: "metrics-server", CABundle: bundle.Data[secrets.DataKeyCertificateBundle]})...)
 	objects = append(objects, vpnshoot.Objects(vpnshoot.Values{Image: "vpn", Endpoint: "gw:51820", PrivateKey: private, SeedPublicKey: public})...)
 	objects = append(objects, apiserverproxy.Objects(apiserverproxy.Values{Image: "vpn", Gateway: "gw:8443", Authority: "api"})...)
 	return append(objects, networkpolicies.Objects("default", networkpolicies.Values{GatewayNetworks: []string{"172.18.0.0/24"}})...)

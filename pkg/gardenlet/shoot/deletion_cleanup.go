@@ -47,19 +47,38 @@ func (o *Operation) addCleanup(g *flow.Graph, after flow.TaskID) flow.TaskID {
 	last := g.Add(flow.Task{Name: "Waking up the control plane", Fn: rollout(o.wakeUp), Dependencies: []flow.TaskID{after}})
 	for _, step := range []struct {
 		name string
-		pass func(*cleanup.Cleaner, context.Context) error
+		fn   flow.TaskFn
 	}{
-		{"Cleaning up webhooks in the shoot", (*cleanup.Cleaner).Webhooks},
-		{"Cleaning up extended APIs in the shoot", (*cleanup.Cleaner).ExtendedAPIs},
-		{"Cleaning up Kubernetes resources in the shoot", (*cleanup.Cleaner).Resources},
-		{"Cleaning up namespaces in the shoot", (*cleanup.Cleaner).Namespaces},
+		{"Cleaning up webhooks in the shoot", o.cleanUp((*cleanup.Cleaner).Webhooks)},
+		{"Cleaning up extended APIs in the shoot", o.cleanUp((*cleanup.Cleaner).ExtendedAPIs)},
+		{"Cleaning up Kubernetes resources in the shoot", o.cleanUp((*cleanup.Cleaner).Resources)},
+		{"Deleting metrics-server", o.deleteMetricsServer},
+		{"Cleaning up namespaces in the shoot", o.cleanUp((*cleanup.Cleaner).Namespaces)},
 	} {
 		last = g.Add(flow.Task{
 			Name: step.name, SkipIf: o.Plan.Cleanup == nil, Dependencies: []flow.TaskID{last},
-			Fn: flow.TaskFn(func(ctx context.Context) error { return o.cleanUp(ctx, step.pass) }).RetryUntilTimeout(cleanupInterval, cleanupTimeout),
+			Fn: step.fn.RetryUntilTimeout(cleanupInterval, cleanupTimeout),
 		})
 	}
 	return last
+}
+
+// deleteMetricsServer deletes metrics-server, and fails until it is gone: no namespace goes away while an API does not answer, as
+// that of metrics-server where no node is left to run it. Objects of ManagedResources may stay, so its registration is deleted
+// here, when nothing applies it again.
+func (o *Operation) deleteMetricsServer(ctx context.Context) error {
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: o.meta(resourceMetricsServer)}
+	if err := component.Delete(ctx, o.Seed, resource); err != nil {
+		return err
+	}
+	err := o.Seed.Get(ctx, client.ObjectKeyFromObject(resource), resource)
+	if err == nil {
+		return fmt.Errorf("ManagedResource %s is not gone yet", resource.Name)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ManagedResource %s: %w", resource.Name, err)
+	}
+	return o.cleanUp((*cleanup.Cleaner).MetricsAPI)(ctx)
 }
 
 // wakeUp starts the control plane of a shoot that sleeps, as far as its deletion needs it. The mark goes last: who is killed
@@ -87,23 +106,25 @@ func (o *Operation) wakeUp(ctx context.Context) error {
 }
 
 // cleanUp makes one pass of a step, if there is a cluster to clean up.
-func (o *Operation) cleanUp(ctx context.Context, pass func(*cleanup.Cleaner, context.Context) error) error {
-	exists, err := o.hasServed(ctx)
-	if err != nil || !exists {
-		return err
+func (o *Operation) cleanUp(pass func(*cleanup.Cleaner, context.Context) error) flow.TaskFn {
+	return func(ctx context.Context) error {
+		exists, err := o.hasServed(ctx)
+		if err != nil || !exists {
+			return err
+		}
+		config, err := shootConfig(ctx, o.Seed, o.Plan.Namespace)
+		if err != nil {
+			return err
+		}
+		shoot, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+		if err != nil {
+			return &cleanupError{fmt.Errorf("the shoot's API server does not answer: %w", err)}
+		}
+		if err := pass(&cleanup.Cleaner{Client: shoot, Plan: *o.Plan.Cleanup, Now: time.Now}, ctx); err != nil {
+			return &cleanupError{err}
+		}
+		return nil
 	}
-	config, err := shootConfig(ctx, o.Seed, o.Plan.Namespace)
-	if err != nil {
-		return err
-	}
-	shoot, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		return &cleanupError{fmt.Errorf("the shoot's API server does not answer: %w", err)}
-	}
-	if err := pass(&cleanup.Cleaner{Client: shoot, Plan: *o.Plan.Cleanup, Now: time.Now}, ctx); err != nil {
-		return &cleanupError{err}
-	}
-	return nil
 }
 
 // hasServed says whether there may be anything in the cluster: its API server is there and has been given objects, and its

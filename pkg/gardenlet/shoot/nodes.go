@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/apiserverproxy"
 	"github.com/trellis-garden/trellis/pkg/component/coredns"
 	"github.com/trellis-garden/trellis/pkg/component/kubeproxy"
+	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 	"github.com/trellis-garden/trellis/pkg/component/operatingsystemconfig"
 	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
 	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
@@ -35,6 +36,7 @@ const (
 	resourceVPN            = "shoot-core-vpn-shoot"
 	resourceKubeProxy      = "shoot-core-kube-proxy"
 	resourceCoreDNS        = "shoot-core-coredns"
+	resourceMetricsServer  = "shoot-core-metrics-server"
 	resourceAPIServerProxy = "shoot-core-apiserver-proxy"
 	resourceNodeAgent      = "shoot-gardener-node-agent"
 )
@@ -63,6 +65,7 @@ func (o *Operation) addSystemComponents(g *flow.Graph, f foundation, c controlPl
 	add(resourceVPN, o.Plan.Workerless, o.vpnShootObjects)
 	add(resourceKubeProxy, o.Plan.Workerless || !o.kubeProxyEnabled(), o.kubeProxyObjects)
 	add(resourceCoreDNS, o.Plan.Workerless, o.coreDNSObjects)
+	add(resourceMetricsServer, o.Plan.Workerless, o.metricsServerObjects)
 	add(resourceAPIServerProxy, o.Plan.Workerless, o.apiServerProxyObjects)
 	return append(all, o.addNetwork(g, f))
 }
@@ -180,6 +183,27 @@ func (o *Operation) coreDNSObjects(context.Context) ([]client.Object, error) {
 	return coredns.Objects(coredns.Values{
 		Image: o.Plan.Images["coredns"], ClusterIP: o.Plan.Networks.DNS, ClusterDomain: clusterDomain, CommonSuffixes: o.Plan.CoreDNS.CommonSuffixes,
 		Replicas: o.Plan.CoreDNS.Replicas,
+	}), nil
+}
+
+// metricsServerObjects tell what pods and nodes use.
+func (o *Operation) metricsServerObjects(ctx context.Context) ([]client.Object, error) {
+	certificate, err := metricsserver.ServerCertificate(ctx, o.secrets)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := o.bundle(component.CAMetricsServer)
+	if err != nil {
+		return nil, err
+	}
+	kubeletBundle, err := o.bundle(component.CAKubelet)
+	if err != nil {
+		return nil, err
+	}
+	return metricsserver.Objects(metricsserver.Values{
+		Image:       o.Plan.Images["metrics-server"],
+		Certificate: certificate.Data[secrets.DataKeyCertificate], PrivateKey: certificate.Data[secrets.DataKeyPrivateKey],
+		CABundle: bundle, KubeletCABundle: kubeletBundle,
 	}), nil
 }
 

@@ -226,7 +226,7 @@ func (p *Plan) planNetworks(in *Inputs) error {
 
 // imagesOfControlPlane are resolved with the shoot's Kubernetes version where the vector gives no tag.
 var imagesOfControlPlane = []string{
-	"etcd-steward", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "vpn", "coredns", "pause", "cluster-autoscaler",
+	"etcd-steward", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "vpn", "coredns", "metrics-server", "pause", "cluster-autoscaler",
 }
 
 // planImages resolves the images of the control plane and the system components.

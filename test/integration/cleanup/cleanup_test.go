@@ -22,10 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot/cleanup"
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
@@ -49,6 +51,7 @@ func TestCleanup(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}},
 	}
 	create(t, c, system[0])
+	create(t, c, metricsAPI())
 	users := userObjects()
 	for _, object := range users {
 		create(t, c, object)
@@ -61,7 +64,7 @@ func TestCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	cleaner := &cleanup.Cleaner{Client: c, Plan: plan, Now: time.Now}
-	for _, step := range []func(context.Context) error{cleaner.Webhooks, cleaner.ExtendedAPIs, cleaner.Resources, cleaner.Namespaces} {
+	for _, step := range []func(context.Context) error{cleaner.Webhooks, cleaner.ExtendedAPIs, cleaner.Resources, cleaner.MetricsAPI, cleaner.Namespaces} {
 		eventually(t, step)
 	}
 
@@ -77,11 +80,20 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
+// metricsAPI is the registration of metrics-server as it is where no node runs metrics-server: the API does not answer. resource-manager
+// has labelled it.
+func metricsAPI() client.Object {
+	objects := metricsserver.Objects(metricsserver.Values{})
+	i := slices.IndexFunc(objects, func(object client.Object) bool { return object.GetName() == metricsserver.APIServiceName })
+	objects[i].SetLabels(map[string]string{gardencorev1beta1.ShootNoCleanup: "true"})
+	return objects[i]
+}
+
 // newClient is a client of the cluster like gardenlet's.
 func newClient(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func TestNotOfferedToShoots(t *testing.T) {
 		{"two families", func(s *Shoot) { s.Spec.Networking.IPFamilies = []IPFamily{IPFamilyIPv4, IPFamilyIPv6} }, "spec.networking.ipFamilies", "IPv4"},
 		{"cache on nodes", func(s *Shoot) { s.Spec.SystemComponents.NodeLocalDNS = &NodeLocalDNS{Enabled: true} }, "spec.systemComponents.nodeLocalDNS.enabled", "with Helm"},
 		{"DNS that scales by usage", func(s *Shoot) { s.Spec.SystemComponents.CoreDNS.Autoscaling.Mode = CoreDNSAutoscalingModeHorizontal }, "spec.systemComponents.coreDNS.autoscaling.mode", "use cluster-proportional"},
-		{"vertical autoscaler", func(s *Shoot) { s.Spec.Kubernetes.VerticalPodAutoscaler = &VerticalPodAutoscaler{Enabled: true} }, "spec.kubernetes.verticalPodAutoscaler.enabled", "needs a metrics server"},
+		{"vertical autoscaler", func(s *Shoot) { s.Spec.Kubernetes.VerticalPodAutoscaler = &VerticalPodAutoscaler{Enabled: true} }, "spec.kubernetes.verticalPodAutoscaler.enabled", "without a vertical pod autoscaler"},
 		{"no vertical autoscaler", func(s *Shoot) { s.Spec.Kubernetes.VerticalPodAutoscaler = &VerticalPodAutoscaler{} }, "", ""},
 		{"no cache on nodes", func(s *Shoot) { s.Spec.SystemComponents.NodeLocalDNS = &NodeLocalDNS{} }, "", ""},
 		{"self-hosted", worker(func(w *Worker) { w.ControlPlane = &WorkerControlPlane{} }), pool + "controlPlane", "run in seeds"},

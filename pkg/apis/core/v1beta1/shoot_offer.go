@@ -22,10 +22,10 @@ func notOfferedToShoots(spec *ShootSpec, path *field.Path) field.ErrorList {
 		"networks of clusters are IPv4", "leave the field out")...)
 	errs = append(errs, nodeLocalDNSNotOffered(deref(spec.SystemComponents).NodeLocalDNS, path.Child("systemComponents", "nodeLocalDNS"))...)
 	errs = append(errs, refuseIf(deref(deref(deref(spec.SystemComponents).CoreDNS).Autoscaling).Mode == CoreDNSAutoscalingModeHorizontal,
-		path.Child("systemComponents", "coreDNS", "autoscaling", "mode"), "clusters have no metrics to scale CoreDNS by",
+		path.Child("systemComponents", "coreDNS", "autoscaling", "mode"), "CoreDNS is scaled by the size of the cluster only",
 		"use "+string(CoreDNSAutoscalingModeClusterProportional))...)
 	errs = append(errs, refuseIf(deref(spec.Kubernetes.VerticalPodAutoscaler).Enabled, path.Child("kubernetes", "verticalPodAutoscaler", "enabled"),
-		"it needs a metrics server, which clusters do not have", "set it to false, and install metrics-server and the chart vertical-pod-autoscaler with Helm")...)
+		"clusters come without a vertical pod autoscaler", "set it to false, and install the chart vertical-pod-autoscaler with Helm")...)
 	for i := range spec.Provider.Workers {
 		errs = append(errs, workerNotOffered(&spec.Provider.Workers[i], path.Child("provider", "workers").Index(i))...)
 	}

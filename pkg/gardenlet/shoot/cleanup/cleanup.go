@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 )
 
 // Cleaner cleans up one cluster.
@@ -45,6 +47,16 @@ func (c *Cleaner) Resources(ctx context.Context) error {
 		return err
 	}
 	return c.volumes(ctx)
+}
+
+// MetricsAPI deletes the registration of the API of metrics-server. As long as an API does not answer, no namespace goes away.
+func (c *Cleaner) MetricsAPI(ctx context.Context) error {
+	registration := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: metricsserver.APIServiceName}}
+	registration.SetGroupVersionKind(apiServiceKind)
+	if err := client.IgnoreNotFound(c.Client.Delete(ctx, registration)); err != nil {
+		return fmt.Errorf("deleting %s: %w", describe(apiServiceKind.Kind, registration), err)
+	}
+	return nil
 }
 
 // Namespaces deletes the namespaces of users.

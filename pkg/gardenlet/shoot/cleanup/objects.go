@@ -23,7 +23,7 @@ var (
 		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 	}
 	extendedAPIKinds = []schema.GroupVersionKind{
-		{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
+		apiServiceKind,
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	}
 	resourceKinds = []schema.GroupVersionKind{
@@ -41,7 +41,8 @@ var (
 		{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotContent"},
 		corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
 	}
-	podKind = corev1.SchemeGroupVersion.WithKind("Pod")
+	apiServiceKind = schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
+	podKind        = corev1.SchemeGroupVersion.WithKind("Pod")
 )
 
 // infrastructureFinalizers are those of controllers that delete something outside of the cluster. They are waited for
