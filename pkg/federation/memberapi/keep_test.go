@@ -86,6 +86,8 @@ func keeping(t *testing.T, reaches bool, check func(t *testing.T, a *aggregator)
 			defer close(done)
 			(&Server{log: logr.Discard()}).keepPublished(ctx, &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443")})
 		}()
+		// Checks are never made in the very moment in which the server looks.
+		time.Sleep(time.Millisecond)
 		check(t, a)
 		cancel()
 		<-done
