@@ -122,7 +122,7 @@ func fillerFor(scheme *runtime.Scheme) *randfill.Filler {
 			},
 			func(ingress *corev1.LoadBalancerIngress, _ randfill.Continue) { ingress.IP = "192.0.2.1" }, // its schema has patterns
 			func(value *[]byte, c randfill.Continue) { *value = []byte{byte(c.Intn(256))} },             // the schema refuses empty ones
-			func(value *uint32, c randfill.Continue) { *value = uint32(c.Int31()) },                     // OpenAPI has no unsigned numbers
+			func(value *int32, c randfill.Continue) { *value = c.Int31() },                              // modes of files are not negative
 			func(value *intstr.IntOrString, c randfill.Continue) {
 				*value = intstr.FromInt32(c.Int31n(100))
 				if c.Bool() {

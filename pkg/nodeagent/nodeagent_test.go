@@ -102,7 +102,7 @@ func TestApplyOrder(t *testing.T) {
 	}}
 	wanted := &desired{
 		Files: []extensionsv1alpha1.File{
-			{Path: "/opt/bin/kubelet", Permissions: ptr.To(uint32(0o755)), Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: "kubelet:v1", FilePathInImage: "/kubelet"}}},
+			{Path: "/opt/bin/kubelet", Permissions: ptr.To(int32(0o755)), Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: "kubelet:v1", FilePathInImage: "/kubelet"}}},
 			file("/etc/config", "x"),
 		},
 		Units: []extensionsv1alpha1.Unit{unit("kubelet.service", "k"), unit(containerdUnit, "c")},

@@ -91,7 +91,7 @@ func Provision(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 		FilePaths: []string{PathNodeAgentConfig},
 	}}
 	files := []extensionsv1alpha1.File{{
-		Path: PathNodeAgentConfig, Permissions: ptr.To[uint32](0o600),
+		Path: PathNodeAgentConfig, Permissions: ptr.To[int32](0o600),
 		// The placeholders must stay legible in the user data, or they would not be replaced.
 		Content: extensionsv1alpha1.FileContent{
 			Inline: &extensionsv1alpha1.FileContentInline{Data: config}, TransmitUnencoded: ptr.To(true),
@@ -148,7 +148,7 @@ func Reconcile(v Values) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, 
 		encoded(PathKubeletCA, 0o644, v.KubeletCABundle),
 		encoded(PathKubeletConfig, 0o644, config),
 		{
-			Path: PathKubelet, Permissions: ptr.To[uint32](0o755),
+			Path: PathKubelet, Permissions: ptr.To[int32](0o755),
 			Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{
 				Image: v.KubeletImage, FilePathInImage: pathKubeletInImage,
 			}},
@@ -221,14 +221,14 @@ func sysctls(user map[string]string) string {
 }
 
 // plain is a file with legible content.
-func plain(path string, mode uint32, content string) extensionsv1alpha1.File {
+func plain(path string, mode int32, content string) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{Path: path, Permissions: &mode, Content: extensionsv1alpha1.FileContent{
 		Inline: &extensionsv1alpha1.FileContentInline{Data: content},
 	}}
 }
 
 // encoded is a file whose content is transmitted in base64.
-func encoded(path string, mode uint32, content []byte) extensionsv1alpha1.File {
+func encoded(path string, mode int32, content []byte) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{Path: path, Permissions: &mode, Content: extensionsv1alpha1.FileContent{
 		Inline: &extensionsv1alpha1.FileContentInline{Encoding: "b64", Data: base64.StdEncoding.EncodeToString(content)},
 	}}

@@ -56,7 +56,7 @@ func writeStart(script *strings.Builder, unit extensionsv1alpha1.Unit) {
 }
 
 func writeFile(script *strings.Builder, file extensionsv1alpha1.File, readSecret ReadSecret) error {
-	mode := uint32(0o644)
+	mode := int32(0o644)
 	if file.Permissions != nil {
 		mode = *file.Permissions
 	}
@@ -93,7 +93,7 @@ func decode(inline *extensionsv1alpha1.FileContentInline) ([]byte, error) {
 
 const endOfFile = "END_OF_USER_DATA_FILE"
 
-func writePlain(script *strings.Builder, target string, inline *extensionsv1alpha1.FileContentInline, mode uint32) error {
+func writePlain(script *strings.Builder, target string, inline *extensionsv1alpha1.FileContentInline, mode int32) error {
 	data, err := decode(inline)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func writePlain(script *strings.Builder, target string, inline *extensionsv1alph
 	return nil
 }
 
-func writeBase64(script *strings.Builder, target string, data []byte, mode uint32) {
+func writeBase64(script *strings.Builder, target string, data []byte, mode int32) {
 	fmt.Fprintf(script, "mkdir -p %s\nbase64 -d > %s <<'%s'\n%s\n%s\nchmod %04o %s\n", quote(path.Dir(target)), quote(target), endOfFile, base64.StdEncoding.EncodeToString(data), endOfFile, mode, quote(target))
 }
 

@@ -25,7 +25,7 @@ func TestRenderedScriptWritesFilesAndStartsUnits(t *testing.T) {
 	plain := inline("token: <<BOOTSTRAP_TOKEN>>\n")
 	plain.TransmitUnencoded = ptr.To(true)
 	files := []extensionsv1alpha1.File{
-		{Path: filepath.Join(dir, "with space/it's"), Permissions: ptr.To(uint32(0o600)), Content: inline("a\x00b\n$HOME `id`\n")},
+		{Path: filepath.Join(dir, "with space/it's"), Permissions: ptr.To(int32(0o600)), Content: inline("a\x00b\n$HOME `id`\n")},
 		{Path: filepath.Join(dir, "config.yaml"), Content: plain},
 		{Path: filepath.Join(dir, "secret"), Content: extensionsv1alpha1.FileContent{SecretRef: &extensionsv1alpha1.FileContentSecretRef{Name: "s", DataKey: "k"}}},
 	}

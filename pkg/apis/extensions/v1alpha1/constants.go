@@ -22,7 +22,7 @@ const (
 	// OperatingSystemConfigSecretDataKey is the key of user data in the Secret of an OperatingSystemConfig.
 	OperatingSystemConfigSecretDataKey = "cloud_config"
 	// OperatingSystemConfigDefaultFilePermission is the mode of files that have none.
-	OperatingSystemConfigDefaultFilePermission uint32 = 0o644
+	OperatingSystemConfigDefaultFilePermission int32 = 0o644
 	// BootstrapTokenPlaceholder stands in user data for the token with which a machine joins; machine-controller-manager replaces it.
 	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 	// MachineNamePlaceholder stands in user data for the name of the machine; machine-controller-manager replaces it.

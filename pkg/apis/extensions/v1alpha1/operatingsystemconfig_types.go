@@ -231,8 +231,9 @@ type File struct {
 	// Absolute path.
 	Path string `json:"path"`
 	// Mode. Defaults to 0644.
+	// +kubebuilder:validation:Minimum=0
 	// +optional
-	Permissions *uint32 `json:"permissions,omitempty"`
+	Permissions *int32 `json:"permissions,omitempty"`
 	// The content.
 	Content FileContent `json:"content"`
 	// Machine that gets the file; all when left out.
