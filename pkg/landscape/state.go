@@ -126,7 +126,7 @@ func (l *Landscape) others() ([]state, error) {
 			continue
 		}
 		if s.Dir != l.StateDir() && s.running() {
-			return nil, fmt.Errorf("landscape %q runs already, from %s: end it with `make down`, or choose another name (make up NAME=…)", l.Name, s.Dir)
+			return nil, fmt.Errorf("landscape %q runs already, from %s: end it there with %s, or choose another name (make up NAME=…)", l.Name, s.Dir, l.make("down"))
 		}
 	}
 	return others, nil

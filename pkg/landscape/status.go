@@ -58,7 +58,7 @@ func (l *Landscape) Status(ctx context.Context, out io.Writer) error {
 func (l *Landscape) health(ctx context.Context) []health {
 	processes, running := node.Running(l.nodeDir())
 	if !running {
-		return []health{{"node", false, "does not run; `make up` starts it"}}
+		return []health{{"node", false, "does not run; " + l.make("up") + " starts it"}}
 	}
 	lines := []health{{"node", true, fmt.Sprintf("supervisor %d, state in %s", processes.Supervisor.PID, l.StateDir())}}
 	runtimeLines, ok := l.runtimeHealth(ctx)
@@ -126,7 +126,7 @@ var (
 func (l *Landscape) gardenHealth(ctx context.Context) []health {
 	c, err := connect(l.GardenKubeconfig())
 	if err != nil {
-		return []health{{"garden", false, "not there yet; `make up` goes on"}}
+		return []health{{"garden", false, "not there yet; " + l.make("up") + " goes on"}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -176,7 +176,7 @@ func objectHealth(object *unstructured.Unstructured) health {
 func (l *Landscape) Exec(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	processes, running := node.Running(l.nodeDir())
 	if !running {
-		return nil, fmt.Errorf("landscape %s does not run; start it with `make up`", l.Name)
+		return nil, fmt.Errorf("landscape %s does not run; start it with %s", l.Name, l.make("up"))
 	}
 	return processes.Command(ctx, args...), nil
 }

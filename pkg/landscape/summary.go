@@ -28,9 +28,17 @@ func (l *Landscape) summary(took time.Duration) string {
 		"  garden          " + l.fromHere(l.GardenKubeconfig()),
 		"  runtime cluster " + l.fromHere(l.RuntimeKubeconfig()),
 		"",
-		"`make status` shows health, `make down` removes everything.",
+		l.make("status") + " shows health, " + l.make("down") + " removes everything.",
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// make is what to type for targets of the Makefile to be about this landscape.
+func (l *Landscape) make(targets string) string {
+	if l.Name != DefaultName {
+		targets += " NAME=" + l.Name
+	}
+	return "`make " + targets + "`"
 }
 
 // fromHere shortens a path for people who are in the repository.

@@ -135,7 +135,7 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 	if len(p.lookAt) > 0 {
 		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
 	}
-	return errors.New(message + "\n\n`make up` goes on from here, `make down` removes everything.")
+	return fmt.Errorf("%s\n\n%s goes on from here, %s removes everything.", message, r.make("up"), r.make("down"))
 }
 
 // openLog sends the details of the run, and what libraries log, to the landscape's log.
@@ -176,7 +176,7 @@ func checkHostPhase(_ context.Context, r *run) (err error) {
 func nodePhase(ctx context.Context, r *run) error {
 	outdated, err := r.startNode(ctx, r.state)
 	if outdated {
-		r.Step("the node runs with an older configuration; `make down up` renews it")
+		r.Step("the node runs with an older configuration; %s renews it", r.make("down up"))
 	}
 	return err
 }

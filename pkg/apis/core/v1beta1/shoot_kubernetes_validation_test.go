@@ -166,6 +166,10 @@ func TestValidateSettings(t *testing.T) {
 			s.Spec.Hibernation.Schedules[0].Start = ptr.To("0 0 * * 1" + string(make([]byte, maxCronLength)))
 		}, "spec.hibernation.schedules[0].start", "Too long"},
 		{"time zone that is none", func(s *Shoot) { s.Spec.Hibernation.Schedules[0].Location = ptr.To("Mars/Olympus") }, "spec.hibernation.schedules[0].location", "Europe/Berlin"},
+		{"time zone of whatever machine", func(s *Shoot) { s.Spec.Hibernation.Schedules[0].Location = ptr.To("Local") }, "spec.hibernation.schedules[0].location", "Europe/Berlin"},
+		{"same schedule twice", func(s *Shoot) {
+			s.Spec.Hibernation.Schedules = append(s.Spec.Hibernation.Schedules, s.Spec.Hibernation.Schedules[0])
+		}, "spec.hibernation.schedules[1]", `start \"0 20`},
 		{"certificates that are none", worker(func(w *Worker) { w.CABundle = ptr.To("trust me") }), pool + "caBundle", "PEM"},
 		{"kernel setting of two lines", worker(func(w *Worker) { w.Sysctls = map[string]string{"a": "1\nb=2"} }), pool + "sysctls[a]", "one line"},
 		{"more missing than there are", worker(func(w *Worker) { w.MaxUnavailable.StrVal, w.MaxUnavailable.Type = "150%", 1 }), pool + "maxUnavailable", "at most 100%"},

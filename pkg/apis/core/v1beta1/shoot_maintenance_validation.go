@@ -69,9 +69,8 @@ func validateHibernation(hibernation *Hibernation, path *field.Path) field.Error
 	if errs := validateCount(len(hibernation.Schedules), maxSchedules, schedules); len(errs) > 0 {
 		return errs
 	}
-	type startAndEnd struct{ start, end, location string }
-	errs := validateUnique(hibernation.Schedules, func(s HibernationSchedule) startAndEnd {
-		return startAndEnd{deref(s.Start), deref(s.End), deref(s.Location)}
+	errs := validateUnique(hibernation.Schedules, func(s HibernationSchedule) string {
+		return fmt.Sprintf("start %q, end %q, location %q", deref(s.Start), deref(s.End), deref(s.Location))
 	}, schedules.Index)
 	for i, schedule := range hibernation.Schedules {
 		at := schedules.Index(i)
@@ -92,7 +91,8 @@ func validateLocation(location *string, path *field.Path) field.ErrorList {
 	if len(*location) > maxLocationLength {
 		return field.ErrorList{field.TooLong(path, *location, maxLocationLength)}
 	}
-	if _, err := time.LoadLocation(*location); err != nil {
+	// Local would be that of whichever machine the controllers run on.
+	if _, err := time.LoadLocation(*location); err != nil || *location == time.Local.String() {
 		return field.ErrorList{field.Invalid(path, *location, "must be a time zone such as Europe/Berlin")}
 	}
 	return nil
