@@ -1,5 +1,5 @@
 // Package admission has a fleet's API refuse what its custom resource definitions cannot: rules that compare fields with the name or
-// namespace of an object, that need the validation of label keys and values, or that are about objects of any kind. They are
+// namespace of an object, that need the validation of label keys and values, that are about who asks, or that are about objects of any kind. They are
 // ValidatingAdmissionPolicies, so that no webhook has to run for the fleet's API to be writable.
 package admission
 
@@ -23,6 +23,7 @@ func Policies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
 		"clusters.federation.trellis.garden":               clusters(),
 		"autoscalers.federation.trellis.garden":            autoscalers(),
 		"interpreter-webhooks.federation.trellis.garden":   interpreterWebhooks(),
+		"agents.federation.trellis.garden":                 agents(),
 		"deletion-protection.federation.trellis.garden":    deletionProtection(),
 	}
 }

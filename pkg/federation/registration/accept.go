@@ -103,9 +103,6 @@ func Accept(ctx context.Context, fleet client.Client, chosen *Candidate) error {
 	}); err != nil {
 		return err
 	}
-	if err := ApplyAgentAdmission(ctx, fleet); err != nil {
-		return err
-	}
 	if err := grantAgent(ctx, fleet, cluster); err != nil {
 		return err
 	}
