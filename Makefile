@@ -12,7 +12,7 @@ LANDSCAPE = bin/landscape --name $(NAME)
 VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
 export CGO_ENABLED = 0
 
-.PHONY: help up down status test test-e2e bench fuzz generate check images landscape clean
+.PHONY: help up down status test test-race test-e2e bench fuzz generate check images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ images: landscape ## Build programs and images, and start nothing
 
 test: bin/kubernetes ## Run unit and integration tests
 	go test -timeout 20m ./...
+
+test-race: bin/kubernetes ## Run those of the federation with the race detector, in PACKAGES or all; slow, and needs a C compiler
+	CGO_ENABLED=1 go test -race -count=1 -timeout 90m $(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e ./test/e2e

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
@@ -72,6 +75,9 @@ func (f *Fleet) Explain(ctx context.Context, out io.Writer, object, namespace st
 		return f.explainAbsence(ctx, key)
 	}
 	explainSummary(out, b)
+	if err := f.explainGrowth(ctx, out, b); err != nil {
+		return err
+	}
 	if err := explainClusters(out, b); err != nil {
 		return err
 	}
@@ -139,7 +145,7 @@ func explainSummary(out io.Writer, b bindings.Binding) {
 	fmt.Fprintf(out, "%s %s\n", spec.Resource.Kind, client.ObjectKey{Namespace: spec.Resource.Namespace, Name: spec.Resource.Name})
 	fmt.Fprintf(out, "Policy:     %s\n", policyOf(b))
 	if scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionScheduled); scheduled != nil {
-		fmt.Fprintf(out, "Scheduled:  %s (%s)\n", scheduled.Status, scheduled.Reason)
+		fmt.Fprintf(out, "Scheduled:  %s (%s)%s\n", scheduled.Status, scheduled.Reason, unlessTrue(scheduled))
 	} else {
 		fmt.Fprintln(out, "Scheduled:  not decided yet")
 	}
@@ -158,6 +164,36 @@ func explainSummary(out io.Writer, b bindings.Binding) {
 	for _, g := range status.Decision.Groups {
 		fmt.Fprintf(out, "Group:      %s, %d clusters, score %d%s\n", g.Name, g.Clusters, g.Score, map[bool]string{true: ", chosen"}[g.Chosen])
 	}
+}
+
+func unlessTrue(condition *metav1.Condition) string {
+	if condition.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return ": " + condition.Message
+}
+
+// explainGrowth tells what becomes of the machines that an object without a place may get.
+func (f *Fleet) explainGrowth(ctx context.Context, out io.Writer, b bindings.Binding) error {
+	placement := b.BindingSpec().Placement
+	if placement == nil || placement.Growth == "" || meta.IsStatusConditionTrue(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled) {
+		return nil
+	}
+	growth := &fleetv1alpha1.FleetGrowth{}
+	err := f.Client.Get(ctx, client.ObjectKey{Name: placement.Growth}, growth)
+	switch {
+	case apierrors.IsNotFound(err):
+		fmt.Fprintf(out, "Growth:     none: the fleet has no FleetGrowth %q, which spec.placement.growth of the policy names (kubectl get fleetgrowths)\n", placement.Growth)
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading FleetGrowth %s: %w", placement.Growth, err)
+	}
+	message := "not looked at yet"
+	if satisfied := meta.FindStatusCondition(growth.Status.Conditions, fleetv1alpha1.GrowthSatisfied); satisfied != nil {
+		message = satisfied.Message
+	}
+	fmt.Fprintf(out, "Growth:     FleetGrowth %s: %s\n", growth.Name, message)
+	return nil
 }
 
 // division tells what is divided, and how.

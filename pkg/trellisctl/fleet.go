@@ -16,6 +16,7 @@ import (
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
+	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
@@ -93,7 +94,7 @@ func FleetScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
-		appsv1alpha1.AddToScheme, configv1alpha1.AddToScheme,
+		appsv1alpha1.AddToScheme, configv1alpha1.AddToScheme, fleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

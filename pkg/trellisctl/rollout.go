@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -28,8 +29,8 @@ have the change are healthy. rollout shows how far that is, and stops it, lets i
 	}
 	command.AddCommand(c.rolloutStatusCommand(), c.rolloutHistoryCommand(), c.rolloutUndoCommand())
 	command.AddCommand(
-		c.rolloutControlCommand("pause", "Let no further wave come", "paused; no further wave comes before it is resumed", rollout.Pause),
-		c.rolloutControlCommand("resume", "Let a rollout go on that was paused, failed or was undone", "resumed", rollout.Resume),
+		c.rolloutControlCommand("pause", "Let no further wave come", "paused; no further wave comes before it is resumed", true, rollout.Pause),
+		c.rolloutControlCommand("resume", "Let a rollout go on that was paused, failed or was undone", "resumed", false, rollout.Resume),
 	)
 	return command
 }
@@ -96,7 +97,7 @@ func (c *cli) rolloutHistoryCommand() *cobra.Command {
 // controlChange gives what is to be asked of a rollout.
 type controlChange func(*workv1alpha2.RolloutControl, *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error)
 
-func (c *cli) rolloutControlCommand(name, short, done string, change controlChange) *cobra.Command {
+func (c *cli) rolloutControlCommand(name, short, done string, ahead bool, change controlChange) *cobra.Command {
 	var object rolloutObject
 	command := &cobra.Command{
 		Use: name + " TYPE/NAME", Short: short, Args: cobra.ExactArgs(1),
@@ -106,7 +107,7 @@ func (c *cli) rolloutControlCommand(name, short, done string, change controlChan
 			if err != nil {
 				return err
 			}
-			if err := fleet.ControlRollout(command.Context(), args[0], object.namespace, change); err != nil {
+			if err := fleet.ControlRollout(command.Context(), args[0], object.namespace, ahead, change); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "%s %s\n", args[0], done)
@@ -133,7 +134,7 @@ a new rollout; resume rolls it out again as it is.`,
 				return err
 			}
 			var to string
-			err = fleet.ControlRollout(command.Context(), args[0], object.namespace,
+			err = fleet.ControlRollout(command.Context(), args[0], object.namespace, false,
 				func(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
 					wanted, err := rollout.Undo(control, status, revision)
 					if err == nil {
@@ -178,8 +179,9 @@ func (f *Fleet) bindingWithRollout(ctx context.Context, key bindings.TemplateKey
 	return b, nil
 }
 
-// ControlRollout changes what is asked of the rollout of an object, given as TYPE/NAME.
-func (f *Fleet) ControlRollout(ctx context.Context, object, namespace string, change controlChange) error {
+// ControlRollout changes what is asked of the rollout of an object, given as TYPE/NAME. Unless it is about rollouts that are ahead, too,
+// it is refused while the fleet doesn't know the object as it is: it would be about the rollout before.
+func (f *Fleet) ControlRollout(ctx context.Context, object, namespace string, ahead bool, change controlChange) error {
 	key, err := f.objectKey(object, namespace)
 	if err != nil {
 		return err
@@ -188,6 +190,15 @@ func (f *Fleet) ControlRollout(ctx context.Context, object, namespace string, ch
 		b, err := f.bindingWithRollout(ctx, key)
 		if err != nil {
 			return err
+		}
+		if !ahead {
+			unseen, err := f.unseenChange(ctx, key, b.BindingStatus().Rollout)
+			if err != nil {
+				return err
+			}
+			if unseen != "" {
+				return fmt.Errorf("%s: %s; try again when they have (trellisctl rollout status)", key, unseen)
+			}
 		}
 		before := b.DeepCopyObject().(bindings.Binding)
 		wanted, err := change(b.BindingSpec().RolloutControl, b.BindingStatus().Rollout)
@@ -201,32 +212,71 @@ func (f *Fleet) ControlRollout(ctx context.Context, object, namespace string, ch
 
 // RolloutStatus prints how far the rollout of an object is, given as TYPE/NAME; with watch until it ends.
 func (f *Fleet) RolloutStatus(ctx context.Context, out io.Writer, object, namespace string, watch bool) error {
+	key, err := f.objectKey(object, namespace)
+	if err != nil {
+		return err
+	}
 	var last string
 	show := func(ctx context.Context) (bool, error) {
-		b, err := f.rolloutBinding(ctx, object, namespace)
+		b, err := f.bindingWithRollout(ctx, key)
 		if err != nil {
 			return false, err
 		}
 		status := b.BindingStatus().Rollout
-		if now := fmt.Sprint(status.Phase, status.Message, status.Waves); now != last {
+		pending, err := f.pending(ctx, key, b)
+		if err != nil {
+			return false, err
+		}
+		if now := fmt.Sprint(status.Phase, status.Message, pending, status.Waves); now != last {
 			if last != "" {
 				fmt.Fprintln(out)
 			}
 			last = now
-			if err := printRollout(out, b, time.Now()); err != nil {
+			if err := printRollout(out, b, pending, time.Now()); err != nil {
 				return false, err
 			}
+		}
+		if pending != "" {
+			return false, nil
 		}
 		return ended(b, status)
 	}
 	if watch {
 		return wait.PollUntilContextCancel(ctx, time.Second, true, show)
 	}
-	_, err := show(ctx)
+	_, err = show(ctx)
 	if errors.As(err, new(endedEarly)) {
 		return nil
 	}
 	return err
+}
+
+// pending says what the status of a rollout doesn't know of yet; empty for nothing. It is not for long, unless the fleet's controllers are away.
+func (f *Fleet) pending(ctx context.Context, key bindings.TemplateKey, b bindings.Binding) (string, error) {
+	unseen, err := f.unseenChange(ctx, key, b.BindingStatus().Rollout)
+	if err != nil || unseen != "" {
+		return unseen, err
+	}
+	if asked := rollout.Pending(b.BindingSpec().RolloutControl, b.BindingStatus().Rollout); asked != "" {
+		return asked + " was asked for, and the fleet's controllers have not looked at that yet", nil
+	}
+	return "", nil
+}
+
+// unseenChange says that an object was changed after its rollout was looked at. Who may not read the object is told nothing; nor is it known of
+// kinds without a generation.
+func (f *Fleet) unseenChange(ctx context.Context, key bindings.TemplateKey, status *workv1alpha2.RolloutStatus) (string, error) {
+	template, err := bindings.GetTemplate(ctx, f.Client, key)
+	if apierrors.IsForbidden(err) || err == nil && template == nil {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if template.GetGeneration() <= rollout.SeenGeneration(status) {
+		return "", nil
+	}
+	return fmt.Sprintf("the object was changed (generation %d), and the fleet's controllers have not looked at that yet", template.GetGeneration()), nil
 }
 
 // endedEarly is a rollout that did not reach all clusters.
@@ -246,7 +296,7 @@ func ended(b bindings.Binding, status *workv1alpha2.RolloutStatus) (bool, error)
 	return false, nil
 }
 
-func printRollout(out io.Writer, b bindings.Binding, now time.Time) error {
+func printRollout(out io.Writer, b bindings.Binding, pending string, now time.Time) error {
 	resource, status := b.BindingSpec().Resource, b.BindingStatus().Rollout
 	fmt.Fprintf(out, "%s %s\n", resource.Kind, client.ObjectKey{Namespace: resource.Namespace, Name: resource.Name})
 	fmt.Fprintf(out, "Policy:    %s\n", policyOf(b))
@@ -258,6 +308,12 @@ func printRollout(out io.Writer, b bindings.Binding, now time.Time) error {
 	}
 	if status.Message != "" {
 		fmt.Fprintf(out, "Message:   %s\n", status.Message)
+	}
+	if _, err := rollout.NewPlan(b.BindingSpec().Rollout); err != nil {
+		fmt.Fprintf(out, "Problem:   correct the policy before the next change: %v\n", err)
+	}
+	if pending != "" {
+		fmt.Fprintf(out, "But:       %s\n", pending)
 	}
 	fmt.Fprintln(out)
 	t := newTable(out, "WAVE", "CLUSTERS", "UPDATED", "HEALTHY", "UNAVAILABLE", "STATE")

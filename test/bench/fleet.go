@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"time"
@@ -166,12 +167,16 @@ func (b *fleetBench) start() error {
 	return err
 }
 
+// fleetMemory is what a fleet's controllers may use by default before they collect garbage more eagerly.
+const fleetMemory = 512 << 20
+
 // serveFederation is the federation process; it runs until it is killed.
 func serveFederation(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
+	debug.SetMemoryLimit(fleetMemory)
 	options := controllers.DefaultOptions()
 	options.MetricsAddress, options.HealthAddress = "0", "0"
 	// Changes of all objects at once are what is measured.
@@ -289,6 +294,9 @@ func (b *fleetBench) measure(ctx context.Context) error {
 	if err := b.measureDecisions(ctx); err != nil {
 		return fmt.Errorf("decisions: %w", err)
 	}
+	if err := b.measureDecisionsAnew(ctx); err != nil {
+		return fmt.Errorf("decisions made anew: %w", err)
+	}
 	if err := b.measureChanges(ctx); err != nil {
 		return fmt.Errorf("changes: %w", err)
 	}
@@ -351,6 +359,7 @@ func (b *fleetBench) measureCeiling(ctx context.Context) error {
 const (
 	figureCeiling    = "ResourceBindings created, nothing decided (what the API takes at most)"
 	figurePlaced     = "Deployments placed, in two members each"
+	figureAnew       = "placements decided anew for a WorkloadRebalancer"
 	figureReported   = "Deployments placed, applied in two members each, and reported"
 	figureChanged    = "template changed → applied in 10 members, median"
 	figureChangedP99 = "template changed → applied in 10 members, p99"

@@ -12,9 +12,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
@@ -52,11 +54,48 @@ func (b *fleetBench) measureDecisions(ctx context.Context) error {
 	return nil
 }
 
+// measureDecisionsAnew asks for a new decision on every object that is placed, by a WorkloadRebalancer, until all are decided and explained.
+func (b *fleetBench) measureDecisionsAnew(ctx context.Context) error {
+	rebalancer := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "anew"}}
+	for number := range fleetObjects {
+		rebalancer.Spec.Workloads = append(rebalancer.Spec.Workloads, appsv1alpha1.ObjectReference{
+			APIVersion: "apps/v1", Kind: "Deployment", Namespace: fleetNamespace, Name: deploymentName("divided", number),
+		})
+	}
+	before, err := b.cost(ctx)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := b.fleet.Create(ctx, rebalancer); err != nil {
+		return err
+	}
+	if err := b.waitBindings(ctx, fleetObjects, isDecidedAnew); err != nil {
+		return err
+	}
+	rate := fleetObjects / time.Since(start).Seconds()
+	after, err := b.cost(ctx)
+	if err != nil {
+		return err
+	}
+	b.add(b.figure(figureAnew), rate, "per s",
+		fmt.Sprintf("%d of those Deployments; from the WorkloadRebalancer on until each binding was decided anew and its status explains the decision; %s", fleetObjects, after.since(before, fleetObjects)))
+	return nil
+}
+
+// isDecidedAnew tells that the last decision is later than somebody asked for it, and is written.
+func isDecidedAnew(b *workv1alpha2.ResourceBinding) bool {
+	asked, decided := b.Spec.RescheduleTriggeredAt, b.Status.LastScheduledTime
+	return asked != nil && decided != nil && !decided.Before(asked) && b.Status.SchedulerObservedGeneration == b.Generation
+}
+
 func (b *fleetBench) createDeployments(ctx context.Context, policy string, from, to int) error {
 	return inParallel(ctx, to-from, func(ctx context.Context, number int) error {
-		return b.fleet.Create(ctx, deployment(fmt.Sprintf("%s-%d", policy, from+number), policy, 2))
+		return b.fleet.Create(ctx, deployment(deploymentName(policy, from+number), policy, 2))
 	})
 }
+
+func deploymentName(policy string, number int) string { return fmt.Sprintf("%s-%d", policy, number) }
 
 func isPlaced(b *workv1alpha2.ResourceBinding) bool { return len(b.Spec.Clusters) > 0 }
 

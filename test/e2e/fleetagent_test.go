@@ -13,8 +13,25 @@ import (
 // fingerprintOf finds the fingerprint of its key in an agent's log.
 var fingerprintOf = regexp.MustCompile(`fingerprint="([0-9a-f]+)"`)
 
+// joinsAndLeaves makes a shoot that stays out of the fleet by itself a member that the fleet talks to. The fleet's controllers are killed
+// while it joins and while it leaves; it joins again when much is known of it.
+func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kubectl) {
+	t.Helper()
+	address := l.gardenKubectl().run(t, "-n", "garden-demo", "get", "shoot", name, "-o", `jsonpath={.status.advertisedAddresses[?(@.name=="external")].url}`)
+	join := []string{"join", name, "--kubeconfig", member.kubeconfig, "--endpoint", address, "--wait"}
+	l.fleetCommand(t, "", append(join, "0")...)
+	l.killFederation(t)
+	fleet.eventually(t, 2*time.Minute, equals("True"), "get", "cluster", name, "-o", conditionStatus("Ready"))
+	fleet.eventually(t, time.Minute, equals("1"), "get", "cluster", name, "-o", "jsonpath={.status.nodeSummary.readyNum}")
+	l.fleetCommand(t, "", append(join, "1m", "--region", "north")...)
+	fleet.eventually(t, time.Second, equals("north"), "get", "cluster", name, "-o", "jsonpath={.spec.region}")
+	l.fleetCommand(t, "", "unjoin", name, "--wait", "0")
+	l.killFederation(t)
+	fleet.eventually(t, 2*time.Minute, equals(""), "get", "cluster", name, "--ignore-not-found", "-o", "name")
+}
+
 // A cluster that the fleet does not talk to becomes a member by an agent in it, which the fleet accepts by its key, gets what
-// policies send it, and is left without a trace.
+// policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without a trace, too.
 func TestFleetAgent(t *testing.T) {
 	l := open(t)
 	garden, fleet := l.gardenKubectl(), l.shoot(t, "fleet")
@@ -28,6 +45,9 @@ func TestFleetAgent(t *testing.T) {
 		_, _ = l.tryFleetCommand(context.Background(), "", "unjoin", "edge")
 	})
 	before := edge.run(t, "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
+
+	l.joinsAndLeaves(t, "edge", fleet, edge)
+	edge.eventually(t, time.Minute, equals(strings.TrimSpace(before)), "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
 
 	address := garden.run(t, "-n", "garden-demo", "get", "shoot", "fleet", "-o", `jsonpath={.status.advertisedAddresses[?(@.name=="external")].url}`)
 	image := l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "get", "deployment", "federation", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
@@ -45,6 +65,7 @@ func TestFleetAgent(t *testing.T) {
 		_, err := l.tryFleetCommand(ctx, "", "accept", "edge", "--key", key)
 		return err
 	})
+	l.killFederation(t)
 	fleet.eventually(t, 2*time.Minute, equals("True"), "get", "cluster", "edge", "-o", conditionStatus("Ready"))
 
 	fleet.apply(t, manifest)

@@ -96,11 +96,20 @@ func TestFleetPlansAndExplains(t *testing.T) {
 	}
 }
 
-// A change comes to the second member only when the first one has it, is healthy, and somebody said that it may go on.
+// killFederation ends the fleet's controllers as a crash would. A pod that takes their place starts at once, while the kubelet would wait
+// longer after every crash.
+func (l *landscape) killFederation(t *testing.T) {
+	t.Helper()
+	l.killProcess(t, "shoot--demo--fleet", "role=federation", "federation")
+	l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "delete", "pods", "-l", "role=federation", "--timeout=1m")
+}
+
+// A change comes to the second member only when the first one has it, is healthy, and somebody said that it may go on. The fleet's
+// controllers are killed between these steps, after which each member has got each revision once.
 func TestFleetRollsOutInWaves(t *testing.T) {
 	l := open(t)
 	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
-	const name, version = "waves", "jsonpath={.spec.template.metadata.annotations.version}"
+	const name, version, changes = "waves", "jsonpath={.spec.template.metadata.annotations.version}", "jsonpath={.metadata.generation}"
 	manifest := fleetNginx(name, 1, `
   rollout:
     waves:
@@ -120,13 +129,25 @@ func TestFleetRollsOutInWaves(t *testing.T) {
 		}
 		return contains("canary", "Paused", "remaining", "not yet")(out)
 	})
+	l.killFederation(t)
 	m1.eventually(t, time.Second, equals(""), "get", "deploy", name, "-o", version)
 	l.fleetCommand(t, "", "rollout", "resume", "deployment/"+name)
 	m1.eventually(t, time.Minute, equals("two"), "get", "deploy", name, "-o", version)
 	l.fleetCommand(t, "", "rollout", "status", "deployment/"+name, "--watch")
 	l.fleetCommand(t, "", "rollout", "undo", "deployment/"+name)
+	l.killFederation(t)
 	for _, member := range []kubectl{m1, m2} {
 		member.eventually(t, time.Minute, equals(""), "get", "deploy", name, "-o", version)
+	}
+	eventually(t, time.Minute, func(ctx context.Context) error {
+		out, err := l.tryFleetCommand(ctx, "", "rollout", "status", "deployment/"+name)
+		if err != nil {
+			return err
+		}
+		return contains("RolledBack (Undone)", "rolled back")(out)
+	})
+	for _, member := range []kubectl{m1, m2} {
+		member.eventually(t, time.Second, equals("3"), "get", "deploy", name, "-o", changes)
 	}
 }
 

@@ -32,6 +32,7 @@ func TestValidate(t *testing.T) {
 		err    string
 	}{
 		"defaults":           {func(*Options) {}, ""},
+		"no workers":         {func(o *Options) { o.Workers = 0 }, "--workers"},
 		"no namespace":       {func(o *Options) { o.Namespace = "" }, "--namespace"},
 		"a long silence":     {func(o *Options) { o.LeaseDuration = time.Hour }, "--lease-duration"},
 		"a short life":       {func(o *Options) { o.CertificateLifetime = time.Minute }, "--certificate-lifetime"},

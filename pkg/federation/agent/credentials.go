@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,6 +26,10 @@ const (
 	credentialsSecret = "credentials"
 	// leavingKey, in that Secret, is there when the member was seen to leave the fleet.
 	leavingKey = "leaving"
+	// authorityKey, in that Secret, is who signs the fleet's certificate, if the agent has learned that since it was invited;
+	// invitationKey is the hash of that invitation.
+	authorityKey  = corev1.ServiceAccountRootCAKey
+	invitationKey = "invitation"
 )
 
 // store keeps the agent's credentials in its namespace of the member.
@@ -106,6 +111,8 @@ type invitation struct {
 	member, uid string
 	// config leads to the fleet with a token that may have expired.
 	config *rest.Config
+	// hash tells invitations apart.
+	hash string
 }
 
 func (s store) invitation(ctx context.Context) (*invitation, error) {
@@ -113,11 +120,14 @@ func (s store) invitation(ctx context.Context) (*invitation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; `trellisctl register` makes a manifest that has it", err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[registration.InvitationKubeconfig])
+	kubeconfig := secret.Data[registration.InvitationKubeconfig]
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s/%s, key %s: %w", secret.Namespace, secret.Name, registration.InvitationKubeconfig, err)
 	}
-	i := &invitation{member: string(secret.Data[registration.InvitationMember]), uid: string(secret.Data[registration.InvitationUID]), config: config}
+	i := &invitation{
+		member: string(secret.Data[registration.InvitationMember]), uid: string(secret.Data[registration.InvitationUID]), config: config, hash: registration.HashOf(kubeconfig),
+	}
 	if registration.ValidateName(i.member) != nil || i.uid == "" {
 		return nil, fmt.Errorf("secret %s/%s: keys %s and %s must name the member and the UID of its Cluster", secret.Namespace, secret.Name, registration.InvitationMember, registration.InvitationUID)
 	}
@@ -169,9 +179,14 @@ func ask(ctx context.Context, fleet client.Client, request registration.Request,
 }
 
 // logOnce tells about the same state once.
-type logOnce struct{ last string }
+type logOnce struct {
+	mu   sync.Mutex
+	last string
+}
 
 func (l *logOnce) say(log logr.Logger, text string, values ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if state := fmt.Sprint(text, values); state != l.last {
 		l.last = state
 		log.Info(text, values...)

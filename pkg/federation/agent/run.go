@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,8 @@ type Options struct {
 	CertificateLifetime time.Duration
 	// RenewAt says when a certificate is renewed; nil means when half of its life is over.
 	RenewAt func(*x509.Certificate) time.Time
+	// AuthorityInterval is between two looks at the fleet's authorities.
+	AuthorityInterval time.Duration
 	// Retry is between two tries to be accepted, to renew, and to find out whether the member has left.
 	Retry time.Duration
 }
@@ -59,7 +62,8 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: controllers.DefaultClusterOptions(),
-		LeaseDuration: 20 * time.Second, CertificateLifetime: registration.DefaultCertificateLifetime, Retry: 5 * time.Second,
+		LeaseDuration: 20 * time.Second, CertificateLifetime: registration.DefaultCertificateLifetime,
+		AuthorityInterval: time.Minute, Retry: 5 * time.Second,
 	}
 }
 
@@ -68,6 +72,8 @@ func (o Options) Validate() error {
 	switch {
 	case o.Namespace == "":
 		return errors.New("--namespace: name the namespace of the member that holds the invitation")
+	case o.Workers < 1:
+		return fmt.Errorf("--workers %d: 1 at least", o.Workers)
 	case o.LeaseDuration < time.Second || o.LeaseDuration > time.Minute:
 		return fmt.Errorf("--lease-duration %s: from 1s to 1m", o.LeaseDuration)
 	case o.CertificateLifetime < 10*time.Minute:
@@ -181,11 +187,17 @@ func (a *agent) obtain(ctx context.Context) (*tls.Certificate, error) {
 	}
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: invited.member, UID: types.UID(invited.uid)}}
 	a.invited, a.user = invited, registration.AgentUser(cluster)
-	if a.way, err = newWay(invited.config); err != nil {
-		return nil, err
-	}
 	secret, err := a.store.key(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if secret, err = a.takeUp(ctx, invited, secret); err != nil {
+		return nil, err
+	}
+	if learned := secret.Data[authorityKey]; len(learned) > 0 {
+		invited.config.CAData = learned
+	}
+	if a.way, err = newWay(invited.config); err != nil {
 		return nil, err
 	}
 	if err := a.describe(ctx); err != nil {
@@ -205,6 +217,45 @@ func (a *agent) obtain(ctx context.Context) (*tls.Certificate, error) {
 		return nil, err
 	}
 	return a.keep(ctx, signed, key)
+}
+
+// takeUp an invitation: what was learned since another one is forgotten, and the certificate, too, if the fleet does not accept it any more.
+func (a *agent) takeUp(ctx context.Context, invited *invitation, secret *corev1.Secret) (*corev1.Secret, error) {
+	if string(secret.Data[invitationKey]) == invited.hash {
+		return secret, nil
+	}
+	entries := map[string][]byte{authorityKey: nil, invitationKey: []byte(invited.hash)}
+	if known := certificate(secret, a.user, time.Now()); known != nil {
+		refused, err := isRefused(ctx, invited, known)
+		if err != nil {
+			return nil, err
+		}
+		if refused {
+			entries[corev1.TLSCertKey] = nil
+			// The fleet may still have the answer to the request that was made with the old key.
+			if entries[corev1.TLSPrivateKeyKey], err = registration.NewKey(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := a.store.write(ctx, entries); err != nil {
+		return nil, err
+	}
+	return a.store.read(ctx, credentialsSecret)
+}
+
+// isRefused tells whether the fleet does not know who has signed a certificate, as after a rotation that the agent has missed.
+func isRefused(ctx context.Context, invited *invitation, known *tls.Certificate) (bool, error) {
+	w, err := newWay(invited.config)
+	if err != nil {
+		return false, err
+	}
+	w.use(known)
+	status, err := w.knock(ctx, w.trusted.Load())
+	if err != nil {
+		return false, fmt.Errorf("connecting to the fleet at %s: %w", invited.config.Host, err)
+	}
+	return status == http.StatusUnauthorized, nil
 }
 
 func (a *agent) tellFingerprint(err error, key []byte) {
@@ -253,8 +304,12 @@ func (a *agent) serve(ctx context.Context) error {
 		if err == nil {
 			return mgr.Start(ctx)
 		}
-		// What an agent may do follows its acceptance by a moment.
-		a.state.say(a.log, "Cannot read from the fleet yet", "reason", err.Error())
+		if apierrors.IsUnauthorized(err) {
+			a.state.say(a.log, "The fleet does not accept the agent's certificate any more: invite the agent again and apply the manifest", "command", "trellisctl register")
+		} else {
+			// What an agent may do follows its acceptance by a moment.
+			a.state.say(a.log, "Cannot read from the fleet yet", "reason", err.Error())
+		}
 		if a.pause(ctx) != nil {
 			return nil
 		}
@@ -282,7 +337,8 @@ func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 		Identity: func(ctx context.Context) (string, error) { return registration.Identity(ctx, a.member) },
 		Leaving:  func(ctx context.Context) error { return a.store.setLeaving(ctx, true) },
 	})
-	return mgr, errors.Join(err, mgr.Add(manager.RunnableFunc(a.heartbeats)), mgr.Add(manager.RunnableFunc(a.renewals)), mgr.Add(manager.RunnableFunc(a.isServing)))
+	return mgr, errors.Join(err, mgr.Add(manager.RunnableFunc(a.heartbeats)), mgr.Add(manager.RunnableFunc(a.renewals)),
+		mgr.Add(manager.RunnableFunc(a.authorities)), mgr.Add(manager.RunnableFunc(a.isServing)))
 }
 
 // isServing is started when the caches are filled.
@@ -318,54 +374,6 @@ func (a *agent) beat(ctx context.Context) error {
 		HolderIdentity: new(a.invited.member), LeaseDurationSeconds: new(int32(a.LeaseDuration.Seconds())), RenewTime: new(metav1.NowMicro()),
 	}
 	return a.fleet.Patch(ctx, lease, client.MergeFrom(before))
-}
-
-// renewals replace the certificate, with a new key, when half of its life is over. One that has expired ends the agent: it starts again
-// by asking to be accepted.
-func (a *agent) renewals(ctx context.Context) error {
-	var key []byte
-	for {
-		leaf := a.way.certificate.Load().Leaf
-		if time.Now().After(leaf.NotAfter) {
-			return fmt.Errorf("the agent's certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
-		}
-		wait := time.Until(a.RenewAt(leaf))
-		if wait <= 0 {
-			wait = a.Retry
-			if replaced, err := a.renew(ctx, &key); err != nil && !errors.Is(err, errUndecided) && ctx.Err() == nil {
-				a.state.say(a.log, "Cannot renew the certificate yet", "reason", err.Error())
-			} else if replaced {
-				key = nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(min(wait, time.Hour)):
-		}
-	}
-}
-
-func (a *agent) renew(ctx context.Context, key *[]byte) (bool, error) {
-	ctx, cancel := within(ctx)
-	defer cancel()
-	if *key == nil {
-		made, err := registration.NewKey()
-		if err != nil {
-			return false, err
-		}
-		*key = made
-	}
-	signed, err := ask(ctx, a.fleet, a.request, *key)
-	if err != nil {
-		return false, err
-	}
-	certificate, err := a.keep(ctx, signed, *key)
-	if err != nil {
-		return false, err
-	}
-	a.use(certificate)
-	return true, nil
 }
 
 // use a certificate from now on.

@@ -252,7 +252,7 @@ func TestEqualNodesAreOneClass(t *testing.T) {
 	}
 }
 
-func model(number uint, ranges ...clusterv1alpha1.ResourceModelRange) clusterv1alpha1.ResourceModel {
+func model(number int64, ranges ...clusterv1alpha1.ResourceModelRange) clusterv1alpha1.ResourceModel {
 	return clusterv1alpha1.ResourceModel{Grade: number, Ranges: ranges}
 }
 

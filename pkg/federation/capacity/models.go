@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +13,7 @@ import (
 
 // grade is a ResourceModel as numbers: the least that a node of it has.
 type grade struct {
-	number uint
+	number int64
 	least  amounts
 }
 
@@ -20,7 +21,7 @@ type grade struct {
 func defaultGrades() []grade {
 	grades := []grade{{number: 0, least: amounts{cpu: 0, memory: 0}}}
 	for i := range 8 {
-		grades = append(grades, grade{number: uint(i + 1), least: amounts{cpu: 1000 << i, memory: gibibytes[i] << 30}})
+		grades = append(grades, grade{number: int64(i + 1), least: amounts{cpu: 1000 << i, memory: gibibytes[i] << 30}})
 	}
 	return grades
 }
@@ -34,7 +35,7 @@ func gradesOf(models []clusterv1alpha1.ResourceModel) ([]grade, error) {
 		return defaultGrades(), nil
 	}
 	sorted := slices.Clone(models)
-	slices.SortFunc(sorted, func(a, b clusterv1alpha1.ResourceModel) int { return int(a.Grade) - int(b.Grade) })
+	slices.SortFunc(sorted, func(a, b clusterv1alpha1.ResourceModel) int { return cmp.Compare(a.Grade, b.Grade) })
 	ends := amounts{}
 	var grades []grade
 	for i, m := range sorted {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,7 +65,7 @@ func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, ledger.Surve
 
 func (v *clusterView) refreshSurveys() {
 	if now := time.Now(); now.Sub(v.begunAt) > surveysAge {
-		v.begun, v.begunAt = v.begunOf(v.listed, now), now
+		v.begun, v.begunAt = v.surveysOf(v.listed, now), now
 	}
 }
 
@@ -83,15 +85,17 @@ func pointers(items []clusterv1alpha1.Cluster) iter.Seq[*clusterv1alpha1.Cluster
 	}
 }
 
-// begunOf tells when the surveys were begun that the clusters show.
-func (v *clusterView) begunOf(items []clusterv1alpha1.Cluster, now time.Time) ledger.Surveys {
-	begun := ledger.Surveys{}
+// surveysOf tells of the surveys that the clusters show. What one shows that is not ready may be of any age.
+func (v *clusterView) surveysOf(items []clusterv1alpha1.Cluster, now time.Time) ledger.Surveys {
+	result := ledger.Surveys{}
 	for i := range items {
-		if at := v.surveys.of(items[i].Name, items[i].Status.ResourceSummary, now); !at.IsZero() {
-			begun[items[i].Name] = at
+		begun := v.surveys.of(items[i].Name, items[i].Status.ResourceSummary, now)
+		ready := meta.FindStatusCondition(items[i].Status.Conditions, clusterv1alpha1.ConditionReady)
+		if !begun.IsZero() && ready != nil && ready.Status == metav1.ConditionTrue {
+			result[items[i].Name] = ledger.Survey{Begun: begun, Ready: ready.LastTransitionTime.Time}
 		}
 	}
-	return begun
+	return result
 }
 
 // clusterChanged tells the view of every event, and wakes the bindings that concerned names.

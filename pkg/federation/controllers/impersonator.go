@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,13 +58,15 @@ func (c *clusters) arrangesAccess(ctx context.Context, cluster *clusterv1alpha1.
 	return joined, nil
 }
 
-// renewImpersonator asks for the first token, or for another one when half of its life is over. A nil secret does not exist yet.
+// renewImpersonator asks for the first token, or for another one when half of its life is over, or the member does not know it any more:
+// its key for service accounts was rotated. A nil secret does not exist yet.
 func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) error {
-	lifetime := registration.DefaultTokenLifetime
+	const lifetime = registration.DefaultTokenLifetime
 	if secret != nil {
-		var due bool
-		if _, lifetime, due = registration.Renewal(secret, c.now()); !due {
-			return nil
+		if _, _, due := registration.Renewal(secret, c.now()); !due {
+			if good, err := isKnown(ctx, member, secret); err != nil || good {
+				return err
+			}
 		}
 	}
 	fleetID, err := registration.Identity(ctx, c.client)
@@ -88,6 +91,17 @@ func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member
 	before := secret.DeepCopy()
 	registration.SetToken(secret, token, account, lifetime, c.now())
 	return c.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// isKnown tells whether a member takes the token of a Secret.
+func isKnown(ctx context.Context, member *members.Member, secret *corev1.Secret) (bool, error) {
+	ctx, cancel := members.RequestContext(ctx)
+	defer cancel()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[clusterv1alpha1.SecretToken])}}
+	if err := member.Client().Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking the member whether it knows the impersonator's token: %w", err)
+	}
+	return review.Status.Authenticated, nil
 }
 
 // dismissImpersonator takes it out of a member that leaves. One that does not answer keeps it until its owner removes it.

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -45,18 +46,25 @@ func (n *news) forget(key types.NamespacedName) {
 	delete(n.owed, key)
 }
 
-// allReported tells whether every target cluster has told what became of its Work as it is now, or never can.
-func allReported(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) bool {
+// allReported tells whether every target cluster has told what became of its Work as it is now, or cannot for now.
+func (w *works) allReported(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) (bool, error) {
 	for _, target := range bindings.Targets(b.BindingSpec()) {
 		if failures[target.Name] != nil {
 			continue
 		}
+		cluster, err := w.cluster(ctx, target.Name)
+		if err != nil {
+			return false, err
+		}
+		if cluster == nil || knownDown(cluster) {
+			continue
+		}
 		work := existing[target.Name]
 		if work == nil || !hasReported(work) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 func hasReported(work *workv1alpha1.Work) bool {

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -63,57 +62,23 @@ func forget(l *ledger.Ledger, object any) {
 	}
 }
 
+// observationOf a binding itself. What members report comes from its Works.
 func observationOf(b bindings.Binding) ledger.Observation {
 	spec := b.BindingSpec()
-	seen := ledger.Observation{Generation: b.GetGeneration(), Assigned: map[string]int32{}, Reported: map[string]int32{}}
+	seen := ledger.Observation{Generation: b.GetGeneration(), Assigned: map[string]int32{}}
 	if spec.ReplicaRequirements != nil {
 		seen.Request = karmada.Resources(spec.ReplicaRequirements.ResourceRequest)
 	}
-	if unit := karmada.Unit(spec); unit != nil {
-		return observationOfUnit(b, unit, seen)
+	unit := karmada.Unit(spec)
+	if unit != nil {
+		seen.Request = core.RequestOf(unit)
 	}
 	for _, target := range bindings.Targets(spec) {
 		seen.Assigned[target.Name] = target.Replicas
-	}
-	for _, item := range b.BindingStatus().AggregatedStatus {
-		if replicas, known := reportedReplicas(item, seen.Assigned[item.ClusterName]); known {
-			seen.Reported[item.ClusterName] = replicas
+		if unit != nil {
+			// A set of components counts as one replica.
+			seen.Assigned[target.Name] = 1
 		}
 	}
 	return seen
-}
-
-// observationOfUnit: a set of components counts as one replica, which runs when the object is healthy.
-func observationOfUnit(b bindings.Binding, unit []core.Component, seen ledger.Observation) ledger.Observation {
-	seen.Request = core.RequestOf(unit)
-	for _, target := range bindings.Targets(b.BindingSpec()) {
-		seen.Assigned[target.Name] = 1
-	}
-	for _, item := range b.BindingStatus().AggregatedStatus {
-		if item.Health == workv1alpha2.ResourceHealthy {
-			seen.Reported[item.ClusterName] = seen.Assigned[item.ClusterName]
-		}
-	}
-	return seen
-}
-
-// reportedReplicas are those whose pods a member says to have. Of kinds whose status has no such number, a healthy object
-// has all of its pods.
-func reportedReplicas(item workv1alpha2.AggregatedStatusItem, assigned int32) (replicas int32, known bool) {
-	var status struct {
-		Replicas  *int32 `json:"replicas"`
-		Active    int32  `json:"active"`
-		Succeeded int32  `json:"succeeded"`
-		Failed    int32  `json:"failed"`
-	}
-	if item.Status != nil && json.Unmarshal(item.Status.Raw, &status) == nil {
-		switch {
-		case status.Replicas != nil:
-			return *status.Replicas, true
-		case status.Active+status.Succeeded+status.Failed > 0:
-			// What ended takes no room any more, and what it took is not asked for again.
-			return min(assigned, status.Active+status.Succeeded+status.Failed), true
-		}
-	}
-	return assigned, item.Health == workv1alpha2.ResourceHealthy
 }

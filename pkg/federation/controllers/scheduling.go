@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -136,7 +137,7 @@ func interestOf(b bindings.Binding) wake.Interest {
 	if err != nil {
 		return interest
 	}
-	interest.Placement, interest.Fingerprint = translated.Placement, string(text)
+	interest.Placement, interest.Fingerprint = translated.Placement, unique.Make(string(text)).Value()
 	interest.Settled = karmada.Settled(b, translated)
 	scheduled := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.ConditionScheduled)
 	interest.Waiting = scheduled != nil && scheduled.Reason == workv1alpha2.ReasonUnschedulable

@@ -88,6 +88,8 @@ type Options struct {
 	HealthAddress  string
 	// Clusters says how members are watched over.
 	Clusters ClusterOptions
+	// PromiseLapse is how long nothing may change in a member until replicas that it was told to run, and doesn't, hold no room any more.
+	PromiseLapse time.Duration
 	// Failover says when objects leave what failed, and when they return.
 	Failover failover.Options
 	// Deletions is how many deletions at once need no confirmation.
@@ -104,7 +106,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
-		Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
+		PromiseLapse: ledger.DefaultLapse, Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
 	}
 }
 
@@ -144,7 +146,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		Metrics:                server.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress: options.HealthAddress,
 		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}, Unstructured: true}},
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                  cache.Options{DefaultTransform: compact},
 	})
 	if err != nil {
 		return fmt.Errorf("connecting to the fleet: %w", err)
@@ -193,7 +195,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	pool := members.NewPool(changes.report)
 	s := &scheduling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
-		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), ledger: ledger.New(time.Now),
+		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), ledger: ledger.New(time.Now, options.PromiseLapse),
 		turns: turns.New(),
 	}
 	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.ledger); err != nil {
@@ -329,7 +331,7 @@ func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
 func addWorks(mgr manager.Manager, options Options, s *scheduling, own *ownwrites.Client) (controller.Controller, error) {
 	w := &works{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now,
-		index: s.index, verdicts: s.verdicts, written: own, news: newNews(time.Now),
+		index: s.index, verdicts: s.verdicts, written: own, news: newNews(time.Now), ledger: s.ledger,
 		rollouts: &rollouts.Rollouts{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Interpreter: options.Interpreter, Events: mgr.GetEventRecorder("rollout"), Now: time.Now,
 		},

@@ -34,6 +34,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
+	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
@@ -53,6 +54,8 @@ type works struct {
 	// written knows Works that the cache has not heard of yet.
 	written *ownwrites.Client
 	news    *news
+	// ledger is told what members run, which ends promises of room.
+	ledger *ledger.Ledger
 }
 
 // Reconcile handles one binding.
@@ -86,24 +89,29 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if wait := w.tooEarlyToReport(b, existing, failures); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+	w.tellLedger(b, existing, failures)
+	if wait, err := w.tooEarlyToReport(ctx, b, existing, failures); err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	return reconcile.Result{RequeueAfter: stage.Wake()}, w.reportStatus(ctx, b, template, existing, failures, stage)
 }
 
 // tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for news from all members: both save
 // writes of what changes at once again.
-func (w *works) tooEarlyToReport(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) time.Duration {
+func (w *works) tooEarlyToReport(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) (time.Duration, error) {
 	status := b.BindingStatus()
 	_, left := w.verdicts.of(b)
 	switch {
 	case !bindings.IsPlaced(b.BindingSpec()):
-		return 0
+		return 0, nil
 	case !left && (status.LastScheduledTime == nil || status.SchedulerObservedGeneration != b.GetGeneration() && !karmada.Suspended(b)):
-		return waitForScheduler
+		return waitForScheduler, nil
 	}
-	return w.news.wait(client.ObjectKeyFromObject(b), allReported(b, existing, failures))
+	all, err := w.allReported(ctx, b, existing, failures)
+	if err != nil {
+		return 0, err
+	}
+	return w.news.wait(client.ObjectKeyFromObject(b), all), nil
 }
 
 // worksOf lists the Works of a binding by cluster. They are the cache's own and must not be changed.
@@ -246,6 +254,7 @@ func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv
 	group.SetLimit(writesAtOnce)
 	var mu sync.Mutex
 	var failures []error
+	written := map[string]*workv1alpha1.Work{}
 	for cluster, work := range wanted {
 		known := existing[cluster]
 		if known != nil && (known.DeletionTimestamp != nil || sameWork(known, work)) {
@@ -253,12 +262,12 @@ func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv
 			continue
 		}
 		group.Go(func() error {
-			written, err := w.write(ctx, work, known)
+			after, err := w.write(ctx, work, known)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err == nil:
-				existing[cluster] = written
+				written[cluster] = after
 			case isRefusal(err):
 				refused[cluster] = err
 			default:
@@ -269,6 +278,7 @@ func (w *works) writeAll(ctx context.Context, wanted, existing map[string]*workv
 	}
 	// The functions of the group keep their failures themselves, since it would keep only the first.
 	_ = group.Wait()
+	maps.Copy(existing, written)
 	return errors.Join(failures...)
 }
 

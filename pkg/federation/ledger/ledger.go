@@ -5,6 +5,10 @@
 // after the member said to run them counts their pods, or when the binding asks for less. A decision that could not be
 // written gives its promise back. After a restart the promises follow from the bindings: what the members have reported
 // counts as promised until the first survey after the start, since an older one may not know of it.
+//
+// What a member has dealt with and does not run, because a quota there keeps its pods out for example, holds no room for ever:
+// the promise lapses when nothing has changed for a while. It comes back when more replicas run or the member is told something
+// new, even if others were given the room: then nobody gets any more of it.
 package ledger
 
 import (
@@ -17,8 +21,15 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// Surveys tells when the survey that a snapshot shows of a cluster was begun; clusters without one are left out.
-type Surveys map[string]time.Time
+// Surveys are those that a snapshot shows, by cluster; clusters without one are left out.
+type Surveys map[string]Survey
+
+// Survey of a cluster.
+type Survey struct {
+	Begun time.Time
+	// Ready is since when the cluster has been ready without a break. Before, its silence meant nothing.
+	Ready time.Time
+}
 
 // Observation is what a binding says in the fleet's API.
 type Observation struct {
@@ -28,13 +39,27 @@ type Observation struct {
 	Request core.Resources
 	// Assigned replicas by cluster.
 	Assigned map[string]int32
-	// Reported are the replicas that members said to run, by cluster. Those that say nothing are left out.
-	Reported map[string]int32
+	// Reports of members, by cluster; nil if nothing new is known of them. Those that say nothing are left out.
+	Reports map[string]Report
+}
+
+// Report is what a member says of its share of a binding.
+type Report struct {
+	// Running are the replicas that have their pods, or have come to an end.
+	Running int32
+	// Numberless reports don't tell Running: as many count as before.
+	Numberless bool
+	// Settled is the number of replicas that the member has dealt with. What of them isn't running is not on its way, as far as one
+	// can see. It is 0 while an answer is awaited.
+	Settled int32
+	// Generation that the object has in the member; 0 if that is not known.
+	Generation int64
 }
 
 // Ledger is safe for use by many.
 type Ledger struct {
-	now func() time.Time
+	now   func() time.Time
+	lapse time.Duration
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
@@ -44,7 +69,8 @@ type Ledger struct {
 	// changed again, but copied first.
 	promised core.Promises
 	lent     bool
-	surveys  Surveys
+	// surveys are when those that were taken in last were begun.
+	surveys map[string]time.Time
 }
 
 // entry is about one binding.
@@ -64,22 +90,29 @@ type entry struct {
 	reported   map[string]report
 	// counted are the replicas that the survey of their cluster shows.
 	counted map[string]int32
+	// lapsed are those that their cluster was told to run and does not.
+	lapsed map[string]int32
 }
 
 // doubtLasts is longer than an API server works on a request.
 const doubtLasts = 2 * time.Minute
 
-// report is how many replicas a member said to run, and since when it is known.
+// report is what a member said last.
 type report struct {
-	replicas int32
-	since    time.Time
+	Report
+	// since is when Running became known; still is since when nothing has changed.
+	since, still time.Time
 }
 
-// New makes an empty ledger; now gives the time.
-func New(now func() time.Time) *Ledger {
+// DefaultLapse is what production uses: longer than pods take to be made, also one after the other.
+const DefaultLapse = 10 * time.Minute
+
+// New makes an empty ledger. now gives the time; lapse is how long nothing may change in what a member has dealt with, until what it does
+// not run has no claim to room any more.
+func New(now func() time.Time, lapse time.Duration) *Ledger {
 	return &Ledger{
-		now: now, entries: map[types.NamespacedName]*entry{}, in: map[string]map[types.NamespacedName]*entry{},
-		promised: core.Promises{}, surveys: Surveys{},
+		now: now, lapse: lapse, entries: map[types.NamespacedName]*entry{}, in: map[string]map[types.NamespacedName]*entry{},
+		promised: core.Promises{}, surveys: map[string]time.Time{},
 	}
 }
 
@@ -170,26 +203,38 @@ func (l *Ledger) Observe(key types.NamespacedName, seen Observation) {
 		if seen.Generation >= e.generation {
 			e.request, e.generation, e.assigned = seen.Request, seen.Generation, seen.Assigned
 		}
-		e.reported = renew(e.reported, seen.Reported, now)
-		for cluster, counted := range e.counted {
-			// Replicas that are gone may come back, and are room that is spoken for.
-			e.counted[cluster] = min(counted, e.reported[cluster].replicas)
+		if seen.Reports != nil {
+			e.hear(seen.Reports, now)
 		}
 		e.landed(now)
 	})
 }
 
-// renew keeps since when a number is known.
-func renew(known map[string]report, seen map[string]int32, now time.Time) map[string]report {
-	result := make(map[string]report, len(seen))
-	for cluster, replicas := range seen {
-		if old, found := known[cluster]; found && old.replicas == replicas {
-			result[cluster] = old
-		} else {
-			result[cluster] = report{replicas, now}
+// hear what members say. What was known of others is forgotten.
+func (e *entry) hear(reports map[string]Report, now time.Time) {
+	heard := make(map[string]report, len(reports))
+	for cluster, seen := range reports {
+		if seen.Numberless {
+			seen.Running = e.counted[cluster]
 		}
+		next := report{seen.within(e.wanted(cluster)), now, now}
+		old, known := e.reported[cluster]
+		if known && old.Running == next.Running {
+			next.since = old.since
+		}
+		if known && old.Report == next.Report {
+			next.still = old.still
+		}
+		if next.Running > old.Running || next.Generation != old.Generation {
+			delete(e.lapsed, cluster)
+		}
+		heard[cluster] = next
 	}
-	return result
+	e.reported = heard
+	for cluster, counted := range e.counted {
+		// Replicas that are gone may come back, and are room that is spoken for.
+		e.counted[cluster] = min(counted, heard[cluster].Running)
+	}
 }
 
 // Forget a binding that is gone.
@@ -206,26 +251,60 @@ func (l *Ledger) Promised(cluster string) core.Resources {
 	return l.promised[cluster].Plus(core.Resources{})
 }
 
-// settle ends the promises that surveys show.
+// settle ends the promises that surveys show, and those that lapse.
 func (l *Ledger) settle(surveys Surveys) {
-	for cluster, begun := range surveys {
-		if !begun.After(l.surveys[cluster]) {
+	for cluster, survey := range surveys {
+		if !survey.Begun.After(l.surveys[cluster]) {
 			continue
 		}
-		l.surveys[cluster] = begun
+		l.surveys[cluster] = survey.Begun
 		for key, e := range l.in[cluster] {
-			if r := e.reported[cluster]; r.since.Before(begun) && e.counted[cluster] != r.replicas {
-				l.change(key, func(e *entry) { e.count(cluster, r.replicas) })
+			counted, lapsed := e.shown(cluster, survey, l.lapse)
+			if counted != e.counted[cluster] || lapsed != e.lapsed[cluster] {
+				l.change(key, func(e *entry) { e.settle(cluster, counted, lapsed) })
 			}
 		}
 	}
 }
 
-func (e *entry) count(cluster string, replicas int32) {
-	if e.counted == nil {
-		e.counted = map[string]int32{}
+// shown is how many replicas a survey counts, and how many it makes lapse.
+func (e *entry) shown(cluster string, survey Survey, lapse time.Duration) (counted, lapsed int32) {
+	r := e.reported[cluster]
+	counted, lapsed = e.counted[cluster], e.lapsed[cluster]
+	if r.since.Before(survey.Begun) {
+		counted = r.Running
 	}
-	e.counted[cluster] = replicas
+	if survey.Begun.Sub(r.still) > lapse && survey.Begun.Sub(survey.Ready) > lapse {
+		lapsed = max(0, r.Settled-counted)
+	}
+	return counted, lapsed
+}
+
+func (e *entry) settle(cluster string, counted, lapsed int32) {
+	if e.counted == nil {
+		e.counted, e.lapsed = map[string]int32{}, map[string]int32{}
+	}
+	e.counted[cluster], e.lapsed[cluster] = counted, lapsed
+}
+
+// forgetUnwanted: replicas that are not wanted any more would be new ones if they were wanted again.
+func (e *entry) forgetUnwanted() {
+	for cluster, r := range e.reported {
+		r.Report = r.within(e.wanted(cluster))
+		e.reported[cluster] = r
+	}
+	for cluster, counted := range e.counted {
+		e.counted[cluster] = min(counted, e.wanted(cluster))
+	}
+	for cluster, lapsed := range e.lapsed {
+		e.lapsed[cluster] = min(lapsed, max(0, e.reported[cluster].Settled-e.counted[cluster]))
+	}
+}
+
+// within leaves out what is not wanted.
+func (r Report) within(wanted int32) Report {
+	r.Running, r.Settled = min(r.Running, wanted), min(r.Settled, wanted)
+	return r
 }
 
 // change applies a change to an entry and keeps the sums right. Entries about nothing are dropped.
@@ -236,6 +315,7 @@ func (l *Ledger) change(key types.NamespacedName, apply func(*entry)) {
 	}
 	l.add(key, e, -1)
 	apply(e)
+	e.forgetUnwanted()
 	if len(e.assigned) == 0 && e.inFlight == nil && e.doubt == nil {
 		delete(l.entries, key)
 		return
@@ -274,9 +354,14 @@ func (l *Ledger) enlist(cluster string, key types.NamespacedName, e *entry, sign
 	l.in[cluster][key] = e
 }
 
-// open is the number of replicas that are promised in a cluster and not seen by its survey.
+// wanted is the number of replicas that a cluster has, or may get.
+func (e *entry) wanted(cluster string) int32 {
+	return max(e.assigned[cluster], e.inFlight[cluster], e.doubt[cluster])
+}
+
+// open is the number of replicas that are promised in a cluster: its survey doesn't show them, and they have not lapsed.
 func (e *entry) open(cluster string) int32 {
-	return max(0, max(e.assigned[cluster], e.inFlight[cluster], e.doubt[cluster])-e.counted[cluster])
+	return max(0, e.wanted(cluster)-e.counted[cluster]-e.lapsed[cluster])
 }
 
 func (l *Ledger) sum(cluster string, amount core.Resources) {

@@ -33,6 +33,16 @@ func wants(replicas int32, previous ...core.Target) core.Binding {
 	}
 }
 
+// lapse in tests.
+const lapse = 10 * time.Minute
+
+// since gives surveys of cluster a that were begun then; it has always been ready.
+func since(begun time.Time) Surveys { return Surveys{"a": {Begun: begun}} }
+
+func running(cluster string, replicas int32) map[string]Report {
+	return map[string]Report{cluster: {Running: replicas}}
+}
+
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 
 // clock goes on by a second whenever it is asked.
@@ -61,7 +71,7 @@ func promisedPods(t *testing.T, l *Ledger, cluster string, want int64) {
 
 func TestThousandBindingsWantTheLastCluster(t *testing.T) {
 	const room = 137
-	l := New(new(clock).now)
+	l := New(new(clock).now, lapse)
 	view := showing(nil, roomFor("last", room, 0))
 	placed := 0
 	for i := range 1000 {
@@ -84,7 +94,7 @@ func TestThousandBindingsWantTheLastCluster(t *testing.T) {
 }
 
 func TestWithdrawnDecisionGivesBack(t *testing.T) {
-	l := New(new(clock).now)
+	l := New(new(clock).now, lapse)
 	view := showing(nil, roomFor("a", 10, 0))
 	mustDecide(t, l, "x", 10, view)
 	if d := mustDecide(t, l, "y", 1, view); d.Failure == nil {
@@ -98,7 +108,7 @@ func TestWithdrawnDecisionGivesBack(t *testing.T) {
 
 func TestPromiseEndsWithTheSurveyThatShowsThePods(t *testing.T) {
 	clock := &clock{at: time.Unix(1000, 0)}
-	l := New(clock.now)
+	l := New(clock.now, lapse)
 	mustDecide(t, l, "x", 6, showing(nil, roomFor("a", 10, 0)))
 	l.Written(key("x"), 1)
 	promisedPods(t, l, "a", 6)
@@ -106,14 +116,14 @@ func TestPromiseEndsWithTheSurveyThatShowsThePods(t *testing.T) {
 	l.Observe(key("x"), seen)
 	promisedPods(t, l, "a", 6)
 	early := clock.now()
-	seen.Reported = map[string]int32{"a": 4}
+	seen.Reports = running("a", 4)
 	l.Observe(key("x"), seen)
 	late := clock.now()
-	mustDecide(t, l, "other", 1, showing(Surveys{"a": early}, roomFor("a", 10, 0)))
+	mustDecide(t, l, "other", 1, showing(since(early), roomFor("a", 10, 0)))
 	promisedPods(t, l, "a", 7)
-	mustDecide(t, l, "other", 1, showing(Surveys{"a": late}, roomFor("a", 10, 4)))
+	mustDecide(t, l, "other", 1, showing(since(late), roomFor("a", 10, 4)))
 	promisedPods(t, l, "a", 3)
-	seen.Reported = map[string]int32{"a": 1}
+	seen.Reports = running("a", 1)
 	l.Observe(key("x"), seen)
 	promisedPods(t, l, "a", 6)
 	l.Forget(key("x"))
@@ -125,7 +135,7 @@ func TestPromiseEndsWithTheSurveyThatShowsThePods(t *testing.T) {
 }
 
 func TestDecisionCountsUntilTheAPIShowsIt(t *testing.T) {
-	l := New(new(clock).now)
+	l := New(new(clock).now, lapse)
 	l.Observe(key("x"), Observation{Generation: 1, Assigned: map[string]int32{"a": 2}})
 	if _, err := l.Decide(key("x"), 1, wants(5, core.Target{Cluster: "a", Replicas: 2}), showing(nil, roomFor("a", 10, 0))); err != nil {
 		t.Fatal(err)
@@ -141,7 +151,7 @@ func TestDecisionCountsUntilTheAPIShowsIt(t *testing.T) {
 
 func TestDecisionWithoutAnswerIsInDoubt(t *testing.T) {
 	clock := &clock{at: time.Unix(1000, 0)}
-	l := New(clock.now)
+	l := New(clock.now, lapse)
 	view := showing(nil, roomFor("a", 10, 0))
 	mustDecide(t, l, "x", 8, view)
 	mustDecide(t, l, "x", 3, view)
@@ -161,19 +171,19 @@ func TestDecisionWithoutAnswerIsInDoubt(t *testing.T) {
 func TestAfterRestartReportsCountFromTheNextSurveyOn(t *testing.T) {
 	clock := &clock{at: time.Unix(1000, 0)}
 	before := clock.now()
-	l := New(clock.now)
-	l.Observe(key("x"), Observation{Generation: 3, Assigned: map[string]int32{"a": 5}, Reported: map[string]int32{"a": 5}})
-	if d := mustDecide(t, l, "y", 6, showing(Surveys{"a": before}, roomFor("a", 10, 0))); d.Failure == nil {
+	l := New(clock.now, lapse)
+	l.Observe(key("x"), Observation{Generation: 3, Assigned: map[string]int32{"a": 5}, Reports: running("a", 5)})
+	if d := mustDecide(t, l, "y", 6, showing(since(before), roomFor("a", 10, 0))); d.Failure == nil {
 		t.Fatal("a survey from before the start was taken to show what was reported")
 	}
 	l.Withdraw(key("y"))
-	if d := mustDecide(t, l, "y", 5, showing(Surveys{"a": clock.now()}, roomFor("a", 10, 5))); d.Failure != nil {
+	if d := mustDecide(t, l, "y", 5, showing(since(clock.now()), roomFor("a", 10, 5))); d.Failure != nil {
 		t.Fatalf("room that is free was not promised: %v", d.Failure)
 	}
 }
 
 func TestOthersThanWorkloadsPromiseNothing(t *testing.T) {
-	l := New(new(clock).now)
+	l := New(new(clock).now, lapse)
 	b := core.Binding{Kind: deployments, UID: "uid"}
 	if _, err := l.Decide(key("config"), 0, b, showing(nil, roomFor("a", 10, 0))); err != nil {
 		t.Fatal(err)
@@ -185,7 +195,7 @@ func TestOthersThanWorkloadsPromiseNothing(t *testing.T) {
 
 // Explanations are made after the lock is given up, while others decide.
 func TestDecisionsExplainThemselvesByWhatTheySaw(t *testing.T) {
-	l := New(new(clock).now)
+	l := New(new(clock).now, lapse)
 	view := showing(nil, roomFor("one", 10, 0), roomFor("two", 10, 0))
 	mustDecide(t, l, "first", 3, view)
 	decision := mustDecide(t, l, "second", 4, view)

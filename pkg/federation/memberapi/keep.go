@@ -16,7 +16,7 @@ const (
 	// publishRetry is after the registration could not be written, which keeps nobody from anything.
 	publishRetry = 5 * time.Second
 	// firstPause is after the kube-apiserver did not reach the server; it doubles up to longestPause. Each try keeps people from reading
-	// Clusters in the version for up to reachTimeout.
+	// Clusters in the version for up to reachTimeout. (The subresource services/proxy, which would harm nobody, leads to pods of the fleet only.)
 	firstPause   = time.Minute
 	longestPause = 16 * time.Minute
 	// lookAfter is how often it is looked whether the kube-apiserver still reaches the server, and lostAfter how long it may not.

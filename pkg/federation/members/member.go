@@ -136,7 +136,7 @@ func RequestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 // there is no such object, managed or not.
 func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
 	if found := m.fromWatch(mapping, namespace, name); found != nil {
-		return found, nil
+		return found.decode()
 	}
 	ctx, cancel := RequestContext(ctx)
 	defer cancel()
@@ -151,7 +151,7 @@ func (m *Member) Managed(ctx context.Context, mapping *meta.RESTMapping, namespa
 }
 
 // fromWatch starts the watch of the resource if there is none yet.
-func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *unstructured.Unstructured {
+func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *kept {
 	informer := m.watch(mapping.Resource)
 	if !informer.HasSynced() {
 		return nil
@@ -164,7 +164,7 @@ func (m *Member) fromWatch(mapping *meta.RESTMapping, namespace, name string) *u
 	if err != nil || !found {
 		return nil
 	}
-	object, _ := item.(*unstructured.Unstructured)
+	object, _ := item.(*kept)
 	return object
 }
 
@@ -176,7 +176,7 @@ func (m *Member) watch(resource schema.GroupVersionResource) cache.SharedIndexIn
 	}
 	informer := m.informers.ForResource(resource).Informer()
 	// Neither call fails before the informer has started.
-	_ = informer.SetTransform(dropManagedFields)
+	_ = informer.SetTransform(keep)
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    m.report,
 		UpdateFunc: func(_, object any) { m.report(object) },
@@ -194,11 +194,4 @@ func (m *Member) report(object any) {
 	if changed, ok := object.(client.Object); ok {
 		m.changed(m.name, changed)
 	}
-}
-
-func dropManagedFields(object any) (any, error) {
-	if o, ok := object.(client.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	return object, nil
 }

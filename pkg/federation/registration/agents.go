@@ -25,6 +25,16 @@ const (
 	invitationPrefix = "agent-"
 )
 
+// Where a fleet tells of its authorities, old and new while they are rotated.
+const (
+	// AuthorityConfigMap is kept in every namespace by the kube-controller-manager; its key ca.crt has who signs the API server's certificate.
+	// Agents read that in the namespace of the members' credentials: who may write there holds all members anyway.
+	AuthorityConfigMap = "kube-root-ca.crt"
+	// ClientAuthorityConfigMap, in kube-system, is kept by the API server; its key client-ca-file has whose client certificates it accepts.
+	ClientAuthorityConfigMap    = "extension-apiserver-authentication"
+	ClientAuthorityConfigMapKey = "client-ca-file"
+)
+
 // AgentUser is the user that the agent of a member is in the fleet. A member that is registered again under its name has another.
 func AgentUser(member *clusterv1alpha1.Cluster) string {
 	return agentUserPrefix + member.Name + ":" + string(member.UID)
@@ -67,7 +77,10 @@ func grantAgent(ctx context.Context, fleet client.Client, cluster *clusterv1alph
 	if err := grantIn(ctx, fleet, cluster, execution, subject, workRules()); err != nil {
 		return err
 	}
-	if err := grantIn(ctx, fleet, cluster, clusterv1alpha1.CredentialsNamespace, subject, leaseRules(cluster.Name)); err != nil {
+	if err := grantIn(ctx, fleet, cluster, clusterv1alpha1.CredentialsNamespace, subject, append(leaseRules(cluster.Name), readRules(AuthorityConfigMap)...)); err != nil {
+		return err
+	}
+	if err := grantIn(ctx, fleet, cluster, metav1.NamespaceSystem, subject, readRules(ClientAuthorityConfigMap)); err != nil {
 		return err
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name}}
@@ -124,4 +137,9 @@ func workRules() []rbacv1.PolicyRule {
 
 func leaseRules(name string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{name}, Verbs: []string{"patch"}}}
+}
+
+// readRules let agents read a ConfigMap that tells of authorities.
+func readRules(configMap string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{configMap}, Verbs: []string{"get"}}}
 }

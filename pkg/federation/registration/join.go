@@ -2,7 +2,6 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -100,7 +99,8 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 func authorityOf(config *rest.Config, endpoint string) ([]byte, error) {
 	switch {
 	case config.ServerName != "" && endpoint == "":
-		return nil, errors.New("the kubeconfig sets tls-server-name, which fleets don't: give an address that the server's certificate is for (join: --endpoint, register: --fleet-endpoint)")
+		return nil, fmt.Errorf("the kubeconfig sets tls-server-name, which fleets don't: give an address that the server's certificate is for, "+
+			"such as https://%s (join: --endpoint, register: --fleet-endpoint)", config.ServerName)
 	case config.Insecure:
 		return nil, nil
 	case len(config.CAData) == 0 && config.CAFile != "":
@@ -148,7 +148,7 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 
 func writeCluster(ctx context.Context, fleet client.Client, id string, config *rest.Config, options JoinOptions) error {
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: options.Name}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, cluster, func() error {
+	if err := putCluster(ctx, fleet, cluster, func() {
 		options.describe(cluster)
 		cluster.Spec.ID, cluster.Spec.SyncMode = id, clusterv1alpha1.Push
 		cluster.Spec.APIEndpoint = config.Host
@@ -158,7 +158,6 @@ func writeCluster(ctx context.Context, fleet client.Client, id string, config *r
 		cluster.Spec.ProxyURL = options.ProxyURL
 		cluster.Spec.InsecureSkipTLSVerification = config.Insecure
 		cluster.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: options.Name}
-		return nil
 	}); err != nil {
 		return fmt.Errorf("member %s in the fleet: %w", options.Name, err)
 	}
@@ -240,4 +239,20 @@ func waitReady(ctx context.Context, fleet client.Client, name string, timeout ti
 		return "", err
 	}
 	return fmt.Sprintf("Kubernetes %s, %d APIs", cluster.Status.KubernetesVersion, len(cluster.Status.APIEnablements)), nil
+}
+
+// putCluster creates a Cluster, or changes the one that is there. (controllerutil.CreateOrPatch copies what it reads as JSON, in which
+// the grades of a status have no place: they are unsigned.)
+func putCluster(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, fill func()) error {
+	err := fleet.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
+	if apierrors.IsNotFound(err) {
+		fill()
+		return fleet.Create(ctx, cluster)
+	}
+	if err != nil {
+		return err
+	}
+	before := cluster.DeepCopy()
+	fill()
+	return fleet.Patch(ctx, cluster, client.MergeFrom(before))
 }

@@ -20,7 +20,7 @@ func Unjoin(ctx context.Context, fleet client.Client, name string, timeout time.
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := fleet.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("the fleet has no member %q; `trellisctl members` shows those that it has", name)
+			return takeBack(ctx, fleet, name, tell)
 		}
 		return err
 	}
@@ -38,7 +38,25 @@ func Unjoin(ctx context.Context, fleet client.Client, name string, timeout time.
 		return err
 	}
 	tell("%s has left the fleet", name)
-	return removeSecret(ctx, fleet, cluster)
+	_, err := removeSecret(ctx, fleet, name)
+	return err
+}
+
+// takeBack removes what a Join left that ended before there was a member.
+func takeBack(ctx context.Context, fleet client.Client, name string, tell func(format string, arguments ...any)) error {
+	removed, err := removeSecret(ctx, fleet, name)
+	if err != nil {
+		return err
+	}
+	if !removed {
+		return fmt.Errorf("the fleet has no member %q; `trellisctl members` shows those that it has", name)
+	}
+	fleetID, err := Identity(ctx, fleet)
+	if err != nil {
+		return fmt.Errorf("the fleet does not answer as it should: %w", err)
+	}
+	tell("%s was not a member yet; removed the credentials that joining it had left. Delete ClusterRole %s in the cluster, if it is no member by another name", name, AccessName(fleetID))
+	return nil
 }
 
 func waitGone(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster, timeout time.Duration, tell func(format string, arguments ...any)) error {
@@ -68,14 +86,14 @@ func waitGone(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1
 	return err
 }
 
-// removeSecret is for fleets whose controllers were not running when the member left.
-func removeSecret(ctx context.Context, fleet client.Client, cluster *clusterv1alpha1.Cluster) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: cluster.Name}}
+// removeSecret is for fleets whose controllers were not running when the member left. It tells whether there was something to remove.
+func removeSecret(ctx context.Context, fleet client.Client, name string) (bool, error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: name}}
 	if err := fleet.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	if secret.Labels[JoinedLabel] != "true" {
-		return nil
+		return false, nil
 	}
-	return client.IgnoreNotFound(fleet.Delete(ctx, secret))
+	return true, client.IgnoreNotFound(fleet.Delete(ctx, secret))
 }

@@ -40,7 +40,8 @@ const (
 // invitationHash, on the agent's pods, is of the invitation that they were started with.
 const invitationHash = "federation.trellis.garden/invitation-hash"
 
-func hashOf(data []byte) string {
+// HashOf an invitation's kubeconfig tells invitations apart.
+func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
 }
@@ -115,7 +116,7 @@ func (i *Invitation) deployment(options AgentOptions) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Template: corev1.PodTemplateSpec{
 				// Another invitation starts the agent anew: it may lead to another address, or pin another authority.
-				ObjectMeta: metav1.ObjectMeta{Labels: selector, Annotations: map[string]string{invitationHash: hashOf(i.Kubeconfig)}},
+				ObjectMeta: metav1.ObjectMeta{Labels: selector, Annotations: map[string]string{invitationHash: HashOf(i.Kubeconfig)}},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: agentName, AutomountServiceAccountToken: new(true), EnableServiceLinks: new(false),
 					SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
@@ -40,7 +39,8 @@ type Invitation struct {
 	Expires time.Time
 }
 
-// Register makes a member that waits for its agent, and invites that. Registering it again gives another invitation.
+// Register makes a member that waits for its agent, and invites that. Registering it again gives another invitation, and an agent that was
+// accepted the rights that agents have now.
 func Register(ctx context.Context, fleet client.Client, config *rest.Config, options RegisterOptions) (*Invitation, error) {
 	if err := ValidateName(options.Name); err != nil {
 		return nil, err
@@ -56,6 +56,12 @@ func Register(ctx context.Context, fleet client.Client, config *rest.Config, opt
 	cluster, err := expect(ctx, fleet, options.Description)
 	if err != nil {
 		return nil, err
+	}
+	if cluster.Spec.ID != "" {
+		// An agent that was accepted before comes to run in another version, which may need other rights.
+		if err := grantAgent(ctx, fleet, cluster); err != nil {
+			return nil, err
+		}
 	}
 	token, expires, err := invite(ctx, fleet, cluster, options.TokenLifetime)
 	if err != nil {
@@ -84,10 +90,9 @@ func expect(ctx context.Context, fleet client.Client, description Description) (
 	case err == nil && cluster.Spec.SyncMode != clusterv1alpha1.Pull:
 		return nil, fmt.Errorf("the fleet has another member %q, to which it talks itself; choose another name, or let that one leave first: `trellisctl unjoin %s`", cluster.Name, cluster.Name)
 	}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, cluster, func() error {
+	if err := putCluster(ctx, fleet, cluster, func() {
 		description.describe(cluster)
 		cluster.Spec.SyncMode = clusterv1alpha1.Pull
-		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("member %s in the fleet: %w", cluster.Name, err)
 	}

@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -162,6 +164,27 @@ func TestAccessIsRevokedByOneObject(t *testing.T) {
 	}
 }
 
+// TestUnjoinTakesBackHalfAJoin: the credentials are there before the member is.
+func TestUnjoinTakesBackHalfAJoin(t *testing.T) {
+	secret := func(name string, labels map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: name, Labels: labels}}
+	}
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "1"}}
+	joined, foreign := secret("half", map[string]string{JoinedLabel: "true"}), secret("foreign", nil)
+	fleet := clients(t, system, joined, foreign)
+	var told string
+	tell := func(format string, arguments ...any) { told = fmt.Sprintf(format, arguments...) }
+	if err := Unjoin(t.Context(), fleet, "half", time.Minute, tell); err != nil || !strings.Contains(told, AccessName("1")) {
+		t.Errorf("told %q, got %v", told, err)
+	}
+	if err := fleet.Get(t.Context(), client.ObjectKeyFromObject(joined), joined); !apierrors.IsNotFound(err) {
+		t.Errorf("the credentials: %v", err)
+	}
+	if err := Unjoin(t.Context(), fleet, "foreign", time.Minute, tell); err == nil || fleet.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) != nil {
+		t.Errorf("a Secret of somebody else is not touched: %v", err)
+	}
+}
+
 func TestUnjoinKeepsShoots(t *testing.T) {
 	shoot := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{ShootLabel: "s"}}}
 	fleet := clients(t, shoot)
@@ -171,5 +194,18 @@ func TestUnjoinKeepsShoots(t *testing.T) {
 	}
 	if err := Unjoin(context.Background(), fleet, "x", 0, tell); err == nil || !strings.Contains(err.Error(), "trellisctl members") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A cluster may join or be registered again when the fleet has long told how it is.
+func TestClustersAreWrittenAgain(t *testing.T) {
+	surveyed := pullMember("m")
+	surveyed.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{AllocatableModelings: []clusterv1alpha1.AllocatableModeling{{Grade: 1, Count: 2}}}
+	fleet := clients(t, surveyed)
+	for range 2 {
+		cluster, err := expect(t.Context(), fleet, Description{Name: "m", Region: "north"})
+		if err != nil || cluster.Spec.Region != "north" || cluster.Status.ResourceSummary == nil {
+			t.Errorf("got %+v, %v", cluster, err)
+		}
 	}
 }

@@ -94,6 +94,54 @@ func namedTarget(status *workv1alpha2.RolloutStatus, to string) (string, error) 
 	return "", fmt.Errorf("no revision %s is kept; trellisctl rollout history lists them", to)
 }
 
+// SeenGeneration is the newest generation of the object that its rollout is about.
+func SeenGeneration(status *workv1alpha2.RolloutStatus) int64 {
+	for _, r := range status.Revisions {
+		if r.Revision == status.UpdateRevision {
+			return r.TemplateGeneration
+		}
+	}
+	return 0
+}
+
+// Pending names what people ask of a rollout that its status doesn't know of yet; empty for nothing.
+func Pending(control *workv1alpha2.RolloutControl, status *workv1alpha2.RolloutStatus) string {
+	d := &decider{Input: Input{Control: copyOf(control)}, status: status}
+	undo := d.undo()
+	switch status.Phase {
+	case workv1alpha2.RolloutCompleted:
+		if undo != "" {
+			return "undo"
+		}
+	case workv1alpha2.RolloutRolledBack:
+		switch {
+		case undo != "" && undo != status.StableRevision:
+			return "undo"
+		case undo == "" && (status.Reason == workv1alpha2.RolloutReasonUndone || d.resumed()):
+			return "resume"
+		}
+	default:
+		return d.pendingOnTheWay(undo)
+	}
+	return ""
+}
+
+func (d *decider) pendingOnTheWay(undo string) string {
+	byUser := d.status.Reason == workv1alpha2.RolloutReasonUserPause
+	byItself := d.status.Reason == workv1alpha2.RolloutReasonWavePause || d.status.Phase == workv1alpha2.RolloutFailed
+	switch {
+	case undo != "":
+		return "undo"
+	case d.Control.Paused:
+		if d.status.Phase != workv1alpha2.RolloutPaused && d.status.Phase != workv1alpha2.RolloutFailed {
+			return "pause"
+		}
+	case byUser, byItself && d.resumed():
+		return "resume"
+	}
+	return ""
+}
+
 func copyOf(control *workv1alpha2.RolloutControl) *workv1alpha2.RolloutControl {
 	if control == nil {
 		return &workv1alpha2.RolloutControl{}

@@ -98,3 +98,44 @@ func TestUndoTarget(t *testing.T) {
 		})
 	}
 }
+
+func TestPending(t *testing.T) {
+	revisions := []workv1alpha2.RolloutRevision{{Revision: "a", Number: 1}, {Revision: "b", Number: 4}, {Revision: "c", Number: 5}}
+	status := func(phase workv1alpha2.RolloutPhase, reason string) *workv1alpha2.RolloutStatus {
+		return &workv1alpha2.RolloutStatus{Number: 5, Phase: phase, Reason: reason, StableRevision: "a", UpdateRevision: "c", Revisions: revisions, Stops: 2}
+	}
+	resumed := &workv1alpha2.RolloutControl{Resumed: &workv1alpha2.RolloutResumption{Number: 5, Stop: 2}}
+	undo := func(number int64, revision string) *workv1alpha2.RolloutControl {
+		return &workv1alpha2.RolloutControl{Undo: &workv1alpha2.RolloutUndo{Number: number, Revision: revision}}
+	}
+	paused := &workv1alpha2.RolloutControl{Paused: true}
+	tests := map[string]struct {
+		control *workv1alpha2.RolloutControl
+		status  *workv1alpha2.RolloutStatus
+		want    string
+	}{
+		"nothing":                      {nil, status(workv1alpha2.RolloutSoaking, workv1alpha2.RolloutReasonHealthy), ""},
+		"pause":                        {paused, status(workv1alpha2.RolloutSoaking, workv1alpha2.RolloutReasonHealthy), "pause"},
+		"paused":                       {paused, status(workv1alpha2.RolloutPaused, workv1alpha2.RolloutReasonUserPause), ""},
+		"pause of what is done":        {paused, status(workv1alpha2.RolloutCompleted, workv1alpha2.RolloutReasonAllWavesDone), ""},
+		"end of a pause":               {nil, status(workv1alpha2.RolloutPaused, workv1alpha2.RolloutReasonUserPause), "resume"},
+		"resume after a wave":          {resumed, status(workv1alpha2.RolloutPaused, workv1alpha2.RolloutReasonWavePause), "resume"},
+		"waits after a wave":           {nil, status(workv1alpha2.RolloutPaused, workv1alpha2.RolloutReasonWavePause), ""},
+		"resume after a failure":       {resumed, status(workv1alpha2.RolloutFailed, workv1alpha2.RolloutReasonDeadline), "resume"},
+		"resume after a rollback":      {resumed, status(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonDeadline), "resume"},
+		"resume after an undo":         {nil, status(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonUndone), "resume"},
+		"undo":                         {undo(5, "a"), status(workv1alpha2.RolloutCompleted, workv1alpha2.RolloutReasonAllWavesDone), "undo"},
+		"undo in the middle":           {undo(5, "a"), status(workv1alpha2.RolloutPaused, workv1alpha2.RolloutReasonWavePause), "undo"},
+		"undone":                       {undo(5, "a"), status(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonUndone), ""},
+		"undo further":                 {undo(5, "b"), status(workv1alpha2.RolloutRolledBack, workv1alpha2.RolloutReasonUndone), "undo"},
+		"undo of a rollout before":     {undo(4, "a"), status(workv1alpha2.RolloutCompleted, workv1alpha2.RolloutReasonAllWavesDone), ""},
+		"undo to what is kept no more": {undo(5, "x"), status(workv1alpha2.RolloutCompleted, workv1alpha2.RolloutReasonAllWavesDone), ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Pending(tc.control, tc.status); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

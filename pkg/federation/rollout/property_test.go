@@ -168,6 +168,12 @@ func check(t *testing.T, w *world, before *workv1alpha2.RolloutStatus, had map[s
 	if !known[s.StableRevision] || !known[s.UpdateRevision] || s.UpdateRevision != w.template {
 		t.Errorf("stable %s and update %s of %s are not all among %v", s.StableRevision, s.UpdateRevision, w.template, s.Revisions)
 	}
+	if pending := Pending(&w.control, s); pending != "" && w.planError == nil {
+		t.Errorf("%s, asked for by %+v, was not looked at", pending, w.control)
+	}
+	if SeenGeneration(s) != 7 {
+		t.Errorf("the object of generation 7 was not seen: %v", s.Revisions)
+	}
 	if int(s.CurrentWave) > len(s.Waves) || s.CurrentWave < 0 {
 		t.Errorf("wave %d of %d", s.CurrentWave, len(s.Waves))
 	}

@@ -87,7 +87,7 @@ func TestCapacityFollowsNodesAndPods(t *testing.T) {
 	if classes := cluster.Status.ResourceSummary.NodeClasses; len(classes) != 2 || classes[0].Free.Cpu().String() != "5" || classes[0].Labels["disk"] != "fast" {
 		t.Errorf("classes %+v", classes)
 	}
-	counts := map[uint]int{}
+	counts := map[int64]int{}
 	for _, m := range cluster.Status.ResourceSummary.AllocatableModelings {
 		counts[m.Grade] = m.Count
 	}

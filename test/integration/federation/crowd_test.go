@@ -146,12 +146,7 @@ func TestCrowdAtTheLastCluster(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crowd"},
 		Spec: policyv1alpha1.PropagationSpec{
 			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
-			Placement: policyv1alpha1.Placement{
-				ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"last"}},
-				ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-					ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
-				},
-			},
+			Placement:         aggregatedIn("last"),
 		},
 	}
 	if err := fleet.Create(ctx, policy); err != nil {
@@ -235,4 +230,14 @@ func theLuckyOnes(t *testing.T, namespace string, all int) (placed []string) {
 		return nil
 	})
 	return placed
+}
+
+// aggregatedIn packs replicas into one cluster, as far as there is room.
+func aggregatedIn(cluster string) policyv1alpha1.Placement {
+	return policyv1alpha1.Placement{
+		ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}},
+		ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+		},
+	}
 }

@@ -78,6 +78,8 @@ func (s *apiServers) writeFiles() error {
 		os.WriteFile(s.file("front-proxy.crt"), front, 0o600),
 		os.WriteFile(s.file("ca.crt"), authority, 0o600),
 		os.WriteFile(s.file("sa.key"), pem.EncodeToMemory(block), 0o600),
+		os.WriteFile(s.file("signer.crt"), authority, 0o600),
+		os.WriteFile(s.file("signer.key"), pem.EncodeToMemory(block), 0o600),
 		os.WriteFile(s.file("tokens"), []byte(token+",admin,admin,system:masters\n"+fleetToken+",system:serviceaccount:kube-system:federation,federation\n"+aliceToken+",alice,alice,developers\n"), 0o600),
 	)
 }
@@ -150,10 +152,17 @@ func (s *apiServers) start(name string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	authority, err := os.ReadFile(s.file("ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(s.file(name+"-clients.crt"), authority, 0o600); err != nil {
+		return nil, err
+	}
 	command := exec.Command(s.binary, "kube-apiserver",
 		"--etcd-servers="+s.etcd, "--etcd-prefix=/"+name, "--cert-dir="+s.file(name),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+port,
-		"--client-ca-file="+s.file("ca.crt"), "--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
+		"--client-ca-file="+s.file(name+"-clients.crt"), "--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
@@ -194,7 +203,7 @@ func (s *apiServers) startControllers(t *testing.T, config *rest.Config, control
 		t.Fatal(err)
 	}
 	command := exec.Command(s.binary, "kube-controller-manager", "--kubeconfig="+file, "--leader-elect=false", "--secure-port=0",
-		"--controllers="+strings.Join(controllers, ","), "--cluster-signing-cert-file="+s.file("ca.crt"), "--cluster-signing-key-file="+s.file("sa.key"))
+		"--controllers="+strings.Join(controllers, ","), "--cluster-signing-cert-file="+s.file("signer.crt"), "--cluster-signing-key-file="+s.file("signer.key"))
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(s.file("kcm.log"))
 	if err != nil {

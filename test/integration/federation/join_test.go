@@ -68,6 +68,7 @@ func TestJoinAndUnjoin(t *testing.T) {
 	if cluster.Spec.ID == "" || cluster.Spec.Provider != "metal" || cluster.Labels["joined"] != "edge" {
 		t.Errorf("got %+v", cluster)
 	}
+	t.Run("again, to renew what is known of it", func(t *testing.T) { joinsAgain(t, edge, config) })
 	t.Run("not twice", func(t *testing.T) {
 		err := registration.Join(ctx, fleet, edge, config, joinOptions(t, "edge-again"))
 		if err == nil || !strings.Contains(err.Error(), `is a member already, as "edge"`) {
@@ -101,6 +102,25 @@ func TestJoinAndUnjoin(t *testing.T) {
 	}
 	if err := wantGone(fleet.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.CredentialsNamespace, Name: "edge"}, &corev1.Secret{})); err != nil {
 		t.Errorf("the credentials: %v", err)
+	}
+}
+
+// joinsAgain does so with a member whose status tells all that the fleet sees in it.
+func joinsAgain(t *testing.T, edge client.Client, config *rest.Config) {
+	eventually(t, "the room of the member is known", func() error {
+		cluster, err := getCluster("edge")
+		if err == nil && (cluster.Status.ResourceSummary == nil || len(cluster.Status.ResourceSummary.AllocatableModelings) == 0) {
+			err = errors.New("no modelings")
+		}
+		return err
+	})
+	options := joinOptions(t, "edge")
+	options.Region = "north"
+	if err := registration.Join(ctx, fleet, edge, config, options); err != nil {
+		t.Fatal(err)
+	}
+	if cluster, err := getCluster("edge"); err != nil || cluster.Spec.Region != "north" || cluster.Spec.Provider != "metal" {
+		t.Errorf("got %+v, %v", cluster.Spec, err)
 	}
 }
 

@@ -138,6 +138,7 @@ func TestMembersThroughTheFleet(t *testing.T) {
 	})
 	t.Run("who asks cannot say to be somebody else", func(t *testing.T) { cannotPretend(t, base) })
 	t.Run("watches stream", func(t *testing.T) { streams(t, edge, base) })
+	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { replacesToken(t, base) })
 	t.Run("what leaves takes its impersonator along", func(t *testing.T) {
 		if err := registration.Unjoin(ctx, fleet, "proxied", 30*time.Second, t.Logf); err != nil {
 			t.Fatal(err)
@@ -155,6 +156,30 @@ func TestMembersThroughTheFleet(t *testing.T) {
 		if err := wantGone(fleet.Get(ctx, key, &corev1.Secret{})); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// replacesToken spoils the impersonator's token, as a rotation of the member's key for service accounts does.
+func replacesToken(t *testing.T, base string) {
+	secret := &corev1.Secret{}
+	if err := fleet.Get(ctx, types.NamespacedName{Namespace: clusterv1alpha1.CredentialsNamespace, Name: registration.ImpersonatorName("proxied")}, secret); err != nil {
+		t.Fatal(err)
+	}
+	before := secret.DeepCopy()
+	secret.Data[clusterv1alpha1.SecretToken] = []byte("of a forgotten key")
+	if err := fleet.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the fleet asks for another", func() error {
+		err := fleet.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		if err == nil && string(secret.Data[clusterv1alpha1.SecretToken]) == "of a forgotten key" {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	eventually(t, "members are asked with it", func() error {
+		_, err := answer(fleetConfig, http.MethodGet, base+"/api/v1/namespaces")
+		return err
 	})
 }
 

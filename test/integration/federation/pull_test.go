@@ -43,18 +43,23 @@ func invite(t *testing.T, name string, allowance registration.Allowance) *pulled
 	t.Helper()
 	servers.startControllers(t, fleetConfig, "certificatesigningrequest-signing-controller", "garbage-collector-controller")
 	config, member := startCluster(t, name)
-	pinned := pinnedFleet(t)
-	var err error
 	p := &pulled{name: name, member: member}
-	description := registration.Description{Name: name, Provider: "metal", Labels: map[string]string{"pulled": "true"}}
-	if p.invitation, err = registration.Register(ctx, fleet, pinned, registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	if err := registration.ApplyManifest(ctx, member, p.invitation.Manifest(registration.AgentOptions{Image: "federation:test", Allowance: allowance})); err != nil {
-		t.Fatal(err)
-	}
+	p.apply(t, allowance)
 	p.configure(t, config, allowance)
 	return p
+}
+
+// apply another manifest of the agent in the member.
+func (p *pulled) apply(t *testing.T, allowance registration.Allowance) {
+	t.Helper()
+	var err error
+	description := registration.Description{Name: p.name, Provider: "metal", Labels: map[string]string{"pulled": "true"}}
+	if p.invitation, err = registration.Register(ctx, fleet, pinnedFleet(t), registration.RegisterOptions{Description: description, TokenLifetime: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := registration.ApplyManifest(ctx, p.member, p.invitation.Manifest(registration.AgentOptions{Image: "federation:test", Allowance: allowance})); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pinnedFleet leads to the fleet, which is known by its certificate.
@@ -80,7 +85,7 @@ func (p *pulled) configure(t *testing.T, config *rest.Config, allowance registra
 	p.options.Member = &rest.Config{Host: config.Host, BearerToken: token.Token, TLSClientConfig: config.TLSClientConfig}
 	p.options.Namespace, p.options.Allowance = p.invitation.Access, allowance
 	p.options.MetricsAddress, p.options.HealthAddress = "0", "0"
-	p.options.LeaseDuration, p.options.Retry = time.Second, 100*time.Millisecond
+	p.options.LeaseDuration, p.options.AuthorityInterval, p.options.Retry = time.Second, 200*time.Millisecond, 100*time.Millisecond
 	p.options.Clusters.ProbeInterval, p.options.Clusters.SurveyInterval = 200*time.Millisecond, time.Second
 }
 
@@ -304,6 +309,12 @@ func agentIsPoor(t *testing.T, p *pulled, namespace string) {
 	work := &works.Items[0]
 	confirmed := work.DeepCopy()
 	confirmed.Annotations[workv1alpha1.ConfirmDeletionAnnotation] = workv1alpha1.ConfirmDeletionYes
+	eventually(t, "the API server enforces the admission policies", func() error {
+		if err := own.Patch(ctx, confirmed.DeepCopy(), client.MergeFrom(work), client.DryRunAll); err == nil {
+			return errors.New("an agent may confirm a deletion")
+		}
+		return nil
+	})
 	denied(t, "confirmations", own.Patch(ctx, confirmed, client.MergeFrom(work)))
 	respecified := work.DeepCopy()
 	respecified.Spec.SuspendDispatching = new(true)

@@ -356,26 +356,26 @@ func TestRolloutCommands(t *testing.T) {
 	}
 	status(t, `Policy: +PropagationPolicy `+namespace+`/nginx`, `Rollout: +1, Completed \(Initial\)`, `canary +1 +1 +\d +- +done`, `remaining +1 +1 +\d +- +done`)
 
-	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, rollout.Pause); err != nil {
+	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, false, rollout.Pause); err != nil {
 		t.Fatal(err)
 	}
 	setImage(t, namespace, "nginx:2")
 	rolloutIs(t, namespace, workv1alpha2.RolloutPaused, "somebody paused the rollout")
 	status(t, `canary +1 +0 +0 +- +not yet`, `Message: +somebody paused the rollout; resume it`)
-	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, rollout.Resume); err != nil {
+	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, false, rollout.Resume); err != nil {
 		t.Fatal(err)
 	}
 	imagesIn(t, namespace, "nginx:2", "nginx:1")
 	rolloutIs(t, namespace, workv1alpha2.RolloutProgressing, "member1: not healthy")
 	status(t, `Revision: +[0-9a-f]{16}, of the object; [0-9a-f]{16} before`, `canary +1 +1 +0 +- +Progressing`, `remaining +1 +0 +0 +- +not yet`)
-	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, rollout.Resume); err == nil || !strings.Contains(err.Error(), "nothing stops it") {
+	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, false, rollout.Resume); err == nil || !strings.Contains(err.Error(), "nothing stops it") {
 		t.Errorf("resuming what is under way: %v", err)
 	}
 
 	undo := func(c *workv1alpha2.RolloutControl, s *workv1alpha2.RolloutStatus) (*workv1alpha2.RolloutControl, error) {
 		return rollout.Undo(c, s, "1")
 	}
-	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, undo); err != nil {
+	if err := f.ControlRollout(ctx, "deploy/nginx", namespace, false, undo); err != nil {
 		t.Fatal(err)
 	}
 	imagesIn(t, namespace, "nginx:1", "nginx:1")

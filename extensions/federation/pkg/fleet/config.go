@@ -24,8 +24,8 @@ type Config struct {
 	metav1.TypeMeta `json:",inline"`
 	// SkippedNamespaces is a regular expression; objects in namespaces that match it entirely are never propagated.
 	SkippedNamespaces *string `json:"skippedNamespaces,omitempty"`
-	// Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. 256Mi by default; give
-	// fleets of many thousand objects more.
+	// Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. 512Mi by default, which is
+	// enough for about 10,000 objects in two members each.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// Clusters says how members are watched over.
 	Clusters ClustersConfig `json:"clusters,omitempty"`
@@ -185,7 +185,7 @@ func (c Config) arguments() []string {
 // memoryLimit is the value of GOMEMLIMIT, in bytes.
 func (c Config) memoryLimit() string {
 	if c.Memory == nil {
-		return "256MiB"
+		return "512MiB"
 	}
 	return strconv.FormatInt(c.Memory.Value(), 10)
 }

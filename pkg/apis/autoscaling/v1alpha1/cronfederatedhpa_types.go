@@ -120,6 +120,9 @@ type ExecutionHistory struct {
 	// NextExecutionTime is when the rule acts next; absent while it is suspended.
 	// +optional
 	NextExecutionTime *metav1.Time `json:"nextExecutionTime,omitempty"`
+	// Problem says why the rule never acts: its field that is wrong. Karmada has no such field.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 	// SuccessfulExecutions that were last, the latest first.
 	// +optional
 	SuccessfulExecutions []SuccessfulExecution `json:"successfulExecutions,omitempty"`

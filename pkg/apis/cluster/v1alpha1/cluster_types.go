@@ -194,7 +194,8 @@ type LocalSecretReference struct {
 // ResourceModel is a grade of nodes.
 type ResourceModel struct {
 	// Grade orders the models.
-	Grade uint `json:"grade"`
+	// +kubebuilder:validation:Minimum=0
+	Grade int64 `json:"grade"`
 	// Ranges bound the resources of a node of this grade.
 	// +kubebuilder:validation:MinItems=1
 	Ranges []ResourceModelRange `json:"ranges"`
@@ -307,7 +308,7 @@ type NodeClass struct {
 // AllocatableModeling counts nodes of one grade.
 type AllocatableModeling struct {
 	// Grade is that of a ResourceModel.
-	Grade uint `json:"grade"`
+	Grade int64 `json:"grade"`
 	// Count of nodes.
 	Count int `json:"count"`
 }

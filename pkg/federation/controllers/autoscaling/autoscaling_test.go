@@ -230,7 +230,7 @@ func TestMembersAnswer(t *testing.T) {
 		"one does not answer":                {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{err: gone}, 0, 4, "ValidMetricFound", "Without an answer: b: connection refused"},
 		"one has no metrics":                 {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2}, 0, 4, "ValidMetricFound", "Without an answer: b: "},
 		"one is not connected":               {nil, &simulated{pods: 2, answers: use("1600m", 2)}, nil, 0, 4, "ValidMetricFound", "b: the cluster is not connected"},
-		"one has an agent":                   {nil, &simulated{pods: 2, answers: use("3200m", 2)}, &simulated{pods: 2, answers: use("3200m", 2)}, 4, 16, "ValidMetricFound", "c: an agent serves the cluster"},
+		"one has an agent":                   {nil, &simulated{pods: 2, answers: use("3200m", 2)}, &simulated{pods: 2, answers: use("3200m", 2)}, 4, 16, "ValidMetricFound", "c: a pull member, whose agent does not tell what pods use; have it join by push (trellisctl join)"},
 		"none has metrics":                   {nil, &simulated{pods: 2}, &simulated{pods: 2}, 0, 4, "FailedGetResourceMetric", "no cluster tells it. Without an answer: a: "},
 		"sum of an object":                   {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
 		"an older API":                       {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(older, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},

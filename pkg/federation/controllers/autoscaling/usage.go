@@ -119,6 +119,9 @@ type answer struct {
 	err      error
 }
 
+// errUntold is of pull members, and says what to do about it.
+var errUntold = errors.New("a pull member, whose agent does not tell what pods use; have it join by push (trellisctl join), keep the object from it, or let a HorizontalPodAutoscaler in it scale")
+
 // from asks one member, if it can be asked.
 func (u *usage) from(ctx context.Context, name string, q question) answer {
 	var cluster clusterv1alpha1.Cluster
@@ -126,7 +129,7 @@ func (u *usage) from(ctx context.Context, name string, q question) answer {
 		return answer{cluster: name, err: err}
 	}
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
-		return answer{cluster: name, err: errors.New("an agent serves the cluster, and agents do not tell what pods use; only clusters with syncMode Push do")}
+		return answer{cluster: name, err: errUntold}
 	}
 	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ConditionReady) {
 		return answer{cluster: name, err: errors.New("the cluster is not ready")}

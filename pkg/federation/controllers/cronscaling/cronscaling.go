@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,7 +88,7 @@ func (s *cronScaling) executeAll(ctx context.Context, c *autoscalingv1alpha1.Cro
 		rule := &c.Spec.Rules[i]
 		h := history(c.Status.ExecutionHistories, rule.Name)
 		announced := h.NextExecutionTime
-		h.NextExecutionTime = nil
+		h.NextExecutionTime, h.Problem = nil, ""
 		if rule.Suspend == nil || !*rule.Suspend {
 			if j, ok := s.plan(c, i, &h, announced, now); ok {
 				jobs = append(jobs, j)
@@ -105,11 +106,26 @@ func (s *cronScaling) executeAll(ctx context.Context, c *autoscalingv1alpha1.Cro
 			histories[j.rule.Name] = h
 		}
 	}
+	known := problems(c)
 	c.Status.ExecutionHistories = nil
 	for i := range c.Spec.Rules {
 		c.Status.ExecutionHistories = append(c.Status.ExecutionHistories, histories[c.Spec.Rules[i].Name])
 	}
+	if now := problems(c); now != "" && now != known {
+		s.events.Eventf(c, nil, corev1.EventTypeWarning, "InvalidRule", "Scale", "%.1000s", now)
+	}
 	return first
+}
+
+// problems of all rules; one event tells them, since events of the same reason are counted as one.
+func problems(c *autoscalingv1alpha1.CronFederatedHPA) string {
+	var list []string
+	for _, h := range c.Status.ExecutionHistories {
+		if h.Problem != "" {
+			list = append(list, h.Problem)
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // plan is false for a rule that cannot be understood.
@@ -117,11 +133,13 @@ func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h
 	rule := &c.Spec.Rules[index]
 	times, err := scheduleOf(rule)
 	if err != nil {
-		s.events.Eventf(c, nil, corev1.EventTypeWarning, "InvalidRule", "Scale", "spec.rules[%d].%v", index, err)
+		h.Problem = fmt.Sprintf("spec.rules[%d].%v", index, err)
 		return job{}, false
 	}
 	j := job{rule, planOf(times, announced, now)}
-	if !j.plan.next.IsZero() {
+	if j.plan.next.IsZero() {
+		h.Problem = fmt.Sprintf("spec.rules[%d].schedule: %q comes in no year", index, rule.Schedule)
+	} else {
 		h.NextExecutionTime = new(metav1.NewTime(j.plan.next))
 	}
 	return j, true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,28 @@ func TestRulesThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
+// TestProblemsAreTold: a rule that never acts says why, and the others act.
+func TestProblemsAreTold(t *testing.T) {
+	rule := func(name, schedule string, zone *string) autoscalingv1alpha1.CronFederatedHPARule {
+		return autoscalingv1alpha1.CronFederatedHPARule{Name: name, Schedule: schedule, TimeZone: zone, TargetReplicas: new(int32(1))}
+	}
+	f := newFixture(t, clock(web, rule("good", "20 12 * * *", nil), rule("zone", "0 8 * * *", new("Mars/Olympus")), rule("minute", "61 * * * *", nil), rule("never", "0 0 31 2 *", nil)))
+	for range 2 {
+		histories, wait := f.reconcile()
+		for i, want := range []string{"", "spec.rules[1].timeZone: unknown time zone Mars/Olympus", "spec.rules[2].schedule: ", `spec.rules[3].schedule: "0 0 31 2 *" comes in no year`} {
+			if got := histories[i].Problem; !strings.HasPrefix(got, want) || want == "" && got != "" {
+				t.Errorf("rule %d: %q, want %q", i, got, want)
+			}
+		}
+		if wait == 0 {
+			t.Error("the good rule is forgotten")
+		}
+	}
+	if told := len(f.events.Events); told != 1 {
+		t.Errorf("%d events, want one for all rules, once", told)
+	}
+}
+
 // recorded notes what was scaled.
 type recorded struct {
 	calls []string
@@ -100,6 +123,7 @@ type fixture struct {
 	t      *testing.T
 	now    time.Time
 	scales recorded
+	events *events.FakeRecorder
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
@@ -108,13 +132,13 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	if err := autoscalingv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{t: t, now: at(t, "2026-05-04T12:00:00Z"), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	return &fixture{t: t, events: events.NewFakeRecorder(100), now: at(t, "2026-05-04T12:00:00Z"), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&autoscalingv1alpha1.CronFederatedHPA{}).Build()}
 }
 
 func (f *fixture) reconcile() ([]autoscalingv1alpha1.ExecutionHistory, time.Duration) {
 	f.t.Helper()
-	s := &cronScaling{client: f.Client, events: events.NewFakeRecorder(10), scales: &f.scales, now: func() time.Time { return f.now }}
+	s := &cronScaling{client: f.Client, events: f.events, scales: &f.scales, now: func() time.Time { return f.now }}
 	key := types.NamespacedName{Namespace: "shop", Name: "clock"}
 	result, err := s.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: key})
 	if err != nil {

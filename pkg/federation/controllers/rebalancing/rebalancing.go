@@ -5,8 +5,10 @@ package rebalancing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,27 +54,34 @@ func (r *rebalancing) Reconcile(ctx context.Context, request reconcile.Request) 
 	return r.removeWhenOld(ctx, rebalancer)
 }
 
+// asksAtOnce is how many workloads are asked for at a time.
+const asksAtOnce = 8
+
 // rebalance asks for the workloads that were not handled yet. It gives how long to wait before those that are left.
 func (r *rebalancing) rebalance(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer) (time.Duration, error) {
 	status := &rebalancer.Status
 	status.ObservedWorkloads = observe(status.ObservedWorkloads, rebalancer.Spec.Workloads)
-	var wait time.Duration
+	waits := make([]time.Duration, len(status.ObservedWorkloads))
+	var group errgroup.Group
+	group.SetLimit(asksAtOnce)
 	for i := range status.ObservedWorkloads {
 		observed := &status.ObservedWorkloads[i]
 		if observed.Result != "" {
 			continue
 		}
-		early, err := r.trigger(ctx, rebalancer, observed)
-		if err != nil {
-			return 0, err
-		}
-		wait = max(wait, early)
+		group.Go(func() (err error) {
+			waits[i], err = r.trigger(ctx, rebalancer, observed)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
 	}
 	if finished(status.ObservedWorkloads) && (status.FinishTime == nil || status.ObservedGeneration != rebalancer.Generation) {
 		status.FinishTime = new(metav1.NewTime(r.now()))
 	}
 	status.ObservedGeneration = rebalancer.Generation
-	return wait, nil
+	return slices.Max(append(waits, 0)), nil
 }
 
 // trigger asks for one workload, or says how long to wait before.

@@ -1,0 +1,87 @@
+package federation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+)
+
+// TestWhatNeverRunsStarvesNobody has a member with room for four, which is promised to a Deployment whose pods a quota refuses. As long as
+// the member's controllers have not looked at it, they may come; then another Deployment gets the room.
+func TestWhatNeverRunsStarvesNobody(t *testing.T) {
+	startFederation(t, func(options *controllers.Options) { options.PromiseLapse = time.Second })
+	server := newSmallMember(1, 4)
+	t.Cleanup(server.Close)
+	runs := server.Changed
+	server.Changed = func(resource, namespace, name string, value map[string]any) {
+		if name != "refused" {
+			runs(resource, namespace, name, value)
+		} else if metadata, ok := value["metadata"].(map[string]any); ok {
+			metadata["generation"] = 1
+		}
+	}
+	joinSimulated(t, "quota", server.Server)
+	namespace := newNamespace(t)
+	policy := &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "by-room"},
+		Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+			Placement:         aggregatedIn("quota"),
+		},
+	}
+	refused := oneCore(namespace, "refused")
+	refused.Spec.Replicas = new(int32(4))
+	if err := fleet.Create(ctx, policy); err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.Create(ctx, refused); err != nil {
+		t.Fatal(err)
+	}
+	hasPlace(t, namespace, "refused")
+	if err := fleet.Create(ctx, oneCore(namespace, "other")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other one has no room", func() error {
+		b, err := bindingNamed(namespace, "other")
+		if err != nil {
+			return err
+		}
+		scheduled := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionScheduled)
+		if scheduled == nil || scheduled.Reason != workv1alpha2.ReasonUnschedulable || !strings.Contains(scheduled.Message, "room for 0 of 1 replicas") {
+			return fmt.Errorf("condition is %+v", scheduled)
+		}
+		return nil
+	})
+	server.Put("deployments", namespace, "refused", map[string]any{"status": map[string]any{"observedGeneration": 1, "unavailableReplicas": 4}})
+	hasPlace(t, namespace, "other")
+	hasPlace(t, namespace, "refused")
+}
+
+func bindingNamed(namespace, deployment string) (*workv1alpha2.ResourceBinding, error) {
+	b := &workv1alpha2.ResourceBinding{}
+	return b, fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment + "-deployment"}, b)
+}
+
+// hasPlace waits until a Deployment is placed.
+func hasPlace(t *testing.T, namespace, deployment string) {
+	t.Helper()
+	eventuallyWithin(t, time.Minute, deployment+" has a place", func() error {
+		b, err := bindingNamed(namespace, deployment)
+		if err != nil {
+			return err
+		}
+		if len(b.Spec.Clusters) == 0 {
+			return fmt.Errorf("conditions are %+v", b.Status.Conditions)
+		}
+		return nil
+	})
+}
