@@ -58,6 +58,7 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	root.AddCommand(c.listCommand(), c.targetCommand(), c.kubeconfigCommand(), c.kubectlEnvCommand(), c.showCommand(), c.hibernateCommand(), c.wakeUpCommand(), versionCommand())
 	root.AddCommand(c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(), c.deletionsCommand())
 	root.AddCommand(c.rolloutCommand(), c.interpretCommand())
+	foldHelp(root)
 	return root
 }
 

@@ -77,8 +77,10 @@ each member in the form of status.aggregatedStatus[] of a ResourceBinding:
   clusterName: member1
   status: {readyReplicas: 2}`,
 		Example: `  trellisctl interpret --check -f gates.yaml
-  trellisctl interpret -f gates.yaml --operation health --observed-file gate.yaml
-  trellisctl interpret -f gates.yaml --operation revise --desired-file gate.yaml --desired-replica 2
+  trellisctl interpret -f gates.yaml --operation health \
+    --observed-file gate.yaml
+  trellisctl interpret -f gates.yaml --operation revise \
+    --desired-file gate.yaml --desired-replica 2
   trellisctl interpret --operation dependencies --desired-file deployment.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -43,7 +43,8 @@ has reached the cluster: its processes run elsewhere than this command, so the a
 A cluster can be a member once, whatever its name: it is known by the UID of its namespace kube-system. To renew credentials or
 change the description, join it again under its name. The fleet has to reach the cluster, if need be through a proxy (--proxy-url).`,
 		Example: `  trellisctl join edge1 --project demo --shoot fleet --kubeconfig edge1.yaml
-  trellisctl join edge2 --fleet-kubeconfig fleet.yaml --kubeconfig ~/.kube/config --context edge2 --provider metal --region eu-north --zones a,b
+  trellisctl join edge2 --fleet-kubeconfig fleet.yaml --context edge2 \
+    --provider metal --region eu-north --zones a,b
   trellisctl unjoin edge1 --project demo --shoot fleet`,
 		Args: exactlyOneName,
 		RunE: func(command *cobra.Command, arguments []string) error {

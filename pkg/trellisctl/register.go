@@ -30,7 +30,8 @@ the agent with "trellisctl accept", by the fingerprint of its key.
 The manifest holds a token that is good for asking for a certificate and nothing else, for as long as --token-lifetime says. Registering
 the same name again gives another.`,
 		Example: `  trellisctl register edge1 --project demo --shoot fleet > agent.yaml
-  trellisctl register edge2 --fleet-kubeconfig fleet.yaml --kubeconfig edge2.yaml --allow-namespaces shop,blog
+  trellisctl register edge2 --fleet-kubeconfig fleet.yaml \
+    --kubeconfig edge2.yaml --allow-namespaces shop,blog
   trellisctl accept edge2 --fleet-kubeconfig fleet.yaml`,
 		Args: exactlyOneName,
 		RunE: func(command *cobra.Command, arguments []string) error {
