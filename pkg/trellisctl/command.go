@@ -59,6 +59,7 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 	root.AddCommand(c.membersCommand(), c.joinCommand(), c.registerCommand(), c.acceptCommand(), c.unjoinCommand(), c.cordonCommand(), c.uncordonCommand(), c.drainCommand(), c.explainCommand(), c.planCommand(), c.deletionsCommand())
 	root.AddCommand(c.rolloutCommand(), c.interpretCommand())
 	foldHelp(root)
+	pointToHelp(root)
 	return root
 }
 
@@ -89,7 +90,7 @@ func (c *cli) listCommand() *cobra.Command {
 		Aliases:   []string{"list"},
 		Short:     "List projects, shoots and seeds",
 		Example:   "  trellisctl ls\n  trellisctl ls shoots --project demo",
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Args:      optional(oneOfValidArgs),
 		ValidArgs: []string{"projects", "shoots", "seeds"},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			session, err := c.connect()
@@ -128,7 +129,7 @@ func (c *cli) targetCommand() *cobra.Command {
   trellisctl target --control-plane
   trellisctl target view
   trellisctl target unset`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if c.flags == (Target{}) {
 				return errors.New("say what to target, for example --project demo --shoot member1; `trellisctl target view` shows the current target")
@@ -148,7 +149,7 @@ func (c *cli) targetCommand() *cobra.Command {
 		},
 	}
 	command.AddCommand(&cobra.Command{
-		Use: "view", Short: "Show the target of this terminal", Args: cobra.NoArgs,
+		Use: "view", Short: "Show the target of this terminal", Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			target, err := c.target()
 			if err == nil {
@@ -157,7 +158,7 @@ func (c *cli) targetCommand() *cobra.Command {
 			return err
 		},
 	}, &cobra.Command{
-		Use: "unset", Short: "Forget the target of this terminal", Args: cobra.NoArgs,
+		Use: "unset", Short: "Forget the target of this terminal", Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return os.RemoveAll(SessionDir()) },
 	})
 	return command
@@ -193,7 +194,7 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 		Short: "Print a short-lived kubeconfig of the target",
 		Example: `  trellisctl kubeconfig --garden local --project demo --shoot member1 > m1.yaml
   trellisctl kubeconfig --seed local > seed.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			data, err := c.kubeconfig(command.Context())
 			if err != nil {
@@ -224,7 +225,7 @@ func (c *cli) kubectlEnvCommand() *cobra.Command {
 		Use:       "kubectl-env bash|zsh|fish|powershell",
 		Short:     "Print the shell command that points kubectl at the target",
 		Example:   `  eval "$(trellisctl kubectl-env bash)"`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      oneOfValidArgs,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			data, err := c.kubeconfig(command.Context())
@@ -252,7 +253,7 @@ func (c *cli) showCommand() *cobra.Command {
 		Use:     "show",
 		Short:   "Show the control-plane pods and conditions of a shoot",
 		Example: "  trellisctl show --project demo --shoot member1",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			session, err := c.connect()
 			if err != nil {
@@ -265,7 +266,7 @@ func (c *cli) showCommand() *cobra.Command {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of trellisctl", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version of trellisctl", Args: noArguments,
 		Run: func(command *cobra.Command, _ []string) { fmt.Fprintln(command.OutOrStdout(), version.String()) },
 	}
 }

@@ -41,7 +41,7 @@ the fleet takes them over when a policy selects them again.`,
 		Example: `  trellisctl deletions --project demo --shoot fleet
   trellisctl deletions confirm --cluster member1
   trellisctl deletions keep --namespace shop`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
@@ -63,7 +63,7 @@ func (c *cli) answerCommand(name, short, answer string) *cobra.Command {
 	var access fleetAccess
 	var selection heldSelection
 	command := &cobra.Command{
-		Use: name, Short: short, Args: cobra.NoArgs,
+		Use: name, Short: short, Args: noArguments,
 		Example: "  trellisctl deletions " + name + " --cluster member1\n  trellisctl deletions " + name + " --all",
 		RunE: func(command *cobra.Command, _ []string) error {
 			if selection == (heldSelection{}) {

@@ -47,7 +47,7 @@ Below it, the fields that override policies set, cluster by cluster, and the rul
 		Example: `  trellisctl explain deployment/nginx --project demo --shoot fleet
   trellisctl explain deployments.apps/nginx -n web --fleet-kubeconfig fleet.yaml
   trellisctl explain clusterrole/reader`,
-		Args: cobra.ExactArgs(1),
+		Args: oneObject,
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {

@@ -28,7 +28,7 @@ func (c *cli) wakeUpCommand() *cobra.Command {
 func (c *cli) sleepCommand(name, short string, enabled bool) *cobra.Command {
 	var timeout time.Duration
 	command := &cobra.Command{
-		Use: name, Short: short, Args: cobra.NoArgs,
+		Use: name, Short: short, Args: noArguments,
 		Example: fmt.Sprintf("  trellisctl %s --project demo --shoot member2\n  trellisctl %s --project demo --shoot member2 --wait 15m", name, name),
 		RunE: func(command *cobra.Command, _ []string) error {
 			session, err := c.connect()

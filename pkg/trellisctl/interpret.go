@@ -82,7 +82,7 @@ each member in the form of status.aggregatedStatus[] of a ResourceBinding:
   trellisctl interpret -f gates.yaml --operation revise \
     --desired-file gate.yaml --desired-replica 2
   trellisctl interpret --operation dependencies --desired-file deployment.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return i.run(command.Context(), command.OutOrStdout(), command.ErrOrStderr())
 		},

@@ -46,7 +46,7 @@ change the description, join it again under its name. The fleet has to reach the
   trellisctl join edge2 --fleet-kubeconfig fleet.yaml --context edge2 \
     --provider metal --region eu-north --zones a,b
   trellisctl unjoin edge1 --project demo --shoot fleet`,
-		Args: exactlyOneName,
+		Args: oneMember,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if kubeconfig == "" && kubeContext == "" {
 				return errors.New("which cluster? Add --kubeconfig FILE, or --context NAME of your own kubeconfig")
@@ -94,7 +94,7 @@ stays), then its own access, and forgets the credentials.
 A member that does not answer is given up after half a minute: what was applied there stays, and so does the access, until its
 owner deletes the ClusterRole trellis-fleet-<id> in it.`,
 		Example: "  trellisctl unjoin edge1 --project demo --shoot fleet",
-		Args:    exactlyOneName,
+		Args:    oneMember,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
@@ -106,20 +106,4 @@ owner deletes the ClusterRole trellis-fleet-<id> in it.`,
 	access.flags(command)
 	command.Flags().DurationVar(&timeout, "wait", 5*time.Minute, "how long to wait until it is done; 0 does not wait")
 	return command
-}
-
-func exactlyOneName(command *cobra.Command, arguments []string) error {
-	if len(arguments) != 1 {
-		return fmt.Errorf("name one member, for example `%s`", command.Example[2:firstLine(command.Example)])
-	}
-	return nil
-}
-
-func firstLine(text string) int {
-	for i, c := range text {
-		if c == '\n' {
-			return i
-		}
-	}
-	return len(text)
 }

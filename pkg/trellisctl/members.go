@@ -28,7 +28,7 @@ func (c *cli) membersCommand() *cobra.Command {
 what of it is neither used nor asked for by waiting pods, and what is free on the one node with the most room: a pod that requests
 more than that fits nowhere, however much is free in sum.`,
 		Example: "  trellisctl members --project demo --shoot fleet",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
@@ -130,7 +130,7 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 	var timeout time.Duration
 	verb, _, _ := strings.Cut(use, " ")
 	command := &cobra.Command{
-		Use: use, Short: short, Long: long, Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: exactlyOneName,
+		Use: use, Short: short, Long: long, Example: fmt.Sprintf("  trellisctl %s edge1 --project demo --shoot fleet", verb), Args: oneMember,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {

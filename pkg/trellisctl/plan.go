@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,8 +72,11 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
   kubectl get pp web -o yaml | sed s/member1/member2/ | trellisctl plan -f -
   trellisctl plan -f policy.yaml -o json | jq .summary
   trellisctl plan -f policy.yaml --exit-code || echo "would change something"`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := options.validate(); err != nil {
+				return err
+			}
 			objects, err := readPlanned(options.Files, command.InOrStdin())
 			if err != nil {
 				return err
@@ -105,8 +109,17 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
 	flags.StringVar(&options.Settings.SkippedNamespaces, "skipped-namespaces", options.Settings.SkippedNamespaces, "namespaces that the fleet never propagates from (regular expression)")
 	flags.IntVar(&options.Settings.Budget.Percent, "deletion-budget-percent", options.Settings.Budget.Percent, "the fleet's deletion budget: percent of the objects")
 	flags.IntVar(&options.Settings.Budget.AtLeast, "deletion-budget-at-least", options.Settings.Budget.AtLeast, "the fleet's deletion budget: objects in any case")
-	_ = command.MarkFlagRequired("filename")
 	return command
+}
+
+func (o *PlanOptions) validate() error {
+	if len(o.Files) == 0 {
+		return errors.New("which documents? Add -f FILE, or -f - for standard input")
+	}
+	if !slices.Contains([]string{"text", "json", "yaml"}, o.Output) {
+		return fmt.Errorf("--output %q: must be text, json or yaml", o.Output)
+	}
+	return o.Settings.Budget.Validate()
 }
 
 // readPlanned reads the documents of all files, and of the YAML and JSON files of folders.
@@ -169,9 +182,6 @@ func filesOf(name string) ([]string, error) {
 
 // Plan predicts what applying, or deleting, the objects would change.
 func (f *Fleet) Plan(ctx context.Context, objects []*unstructured.Unstructured, options PlanOptions, now time.Time) (*plan.Plan, error) {
-	if err := options.Settings.Budget.Validate(); err != nil {
-		return nil, err
-	}
 	proposals, err := plan.Check(ctx, f.Client, objects, options.Namespace, options.Delete)
 	if err != nil {
 		return nil, err
@@ -197,10 +207,8 @@ func PrintPlan(out io.Writer, p *plan.Plan, options PlanOptions) error {
 		}
 		_, err = out.Write(text)
 		return err
-	case "text", "":
-		return printPlan(out, p, options.All)
 	}
-	return fmt.Errorf("--output %q: must be text, json or yaml", options.Output)
+	return printPlan(out, p, options.All)
 }
 
 func printPlan(out io.Writer, p *plan.Plan, all bool) error {

@@ -33,7 +33,7 @@ the same name again gives another.`,
   trellisctl register edge2 --fleet-kubeconfig fleet.yaml \
     --kubeconfig edge2.yaml --allow-namespaces shop,blog
   trellisctl accept edge2 --fleet-kubeconfig fleet.yaml`,
-		Args: exactlyOneName,
+		Args: oneMember,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if options.TokenLifetime < 10*time.Minute {
 				return fmt.Errorf("--token-lifetime %s: must be at least 10m", options.TokenLifetime)

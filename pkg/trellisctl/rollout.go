@@ -61,7 +61,7 @@ func (c *cli) rolloutStatusCommand() *cobra.Command {
 
 With --watch it goes on until the rollout ends; it fails if that is not with all clusters.`,
 		Example: "  trellisctl rollout status deployment/web -n shop --project demo --shoot fleet\n  trellisctl rollout status deployment/web --watch --fleet-kubeconfig fleet.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneObject,
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), object.access)
 			if err != nil {
@@ -81,7 +81,7 @@ func (c *cli) rolloutHistoryCommand() *cobra.Command {
 		Use:     "history TYPE/NAME",
 		Short:   "List the revisions of an object that can be gone back to",
 		Example: "  trellisctl rollout history deployment/web -n shop",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneObject,
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), object.access)
 			if err != nil {
@@ -100,7 +100,7 @@ type controlChange func(*workv1alpha2.RolloutControl, *workv1alpha2.RolloutStatu
 func (c *cli) rolloutControlCommand(name, short, done string, ahead bool, change controlChange) *cobra.Command {
 	var object rolloutObject
 	command := &cobra.Command{
-		Use: name + " TYPE/NAME", Short: short, Args: cobra.ExactArgs(1),
+		Use: name + " TYPE/NAME", Short: short, Args: oneObject,
 		Example: "  trellisctl rollout " + name + " deployment/web -n shop",
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), object.access)
@@ -127,7 +127,7 @@ func (c *cli) rolloutUndoCommand() *cobra.Command {
 		Long: `undo takes back what a rollout brought, in all clusters at once. The object in the fleet stays as it is: its next change begins
 a new rollout; resume rolls it out again as it is.`,
 		Example: "  trellisctl rollout undo deployment/web -n shop\n  trellisctl rollout undo deployment/web -n shop --to-revision 3",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneObject,
 		RunE: func(command *cobra.Command, args []string) error {
 			fleet, err := c.fleet(command.Context(), object.access)
 			if err != nil {

@@ -1,0 +1,104 @@
+package trellisctl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// pointToHelp has every mistake in flags and arguments say where usage is told, and commands that are there for others refuse what is
+// none of them: a script with a typing error must not go on.
+func pointToHelp(root *cobra.Command) {
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		// A mistyped command doesn't know the flags of the one that was meant.
+		if command.HasSubCommands() && command.Flags().NArg() > 0 {
+			err = oneOfItsCommands(command, command.Flags().Args())
+		}
+		return withHelp(command, err)
+	})
+	setArguments(root)
+}
+
+func setArguments(command *cobra.Command) {
+	for _, c := range command.Commands() {
+		setArguments(c)
+	}
+	if command.HasSubCommands() {
+		command.Args = oneOfItsCommands
+		if !command.Runnable() {
+			command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+		}
+	}
+	accepts := command.Args
+	if accepts == nil {
+		return
+	}
+	command.Args = func(command *cobra.Command, arguments []string) error {
+		return withHelp(command, accepts(command, arguments))
+	}
+}
+
+func withHelp(command *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; see `%s --help`", err, command.CommandPath())
+}
+
+// oneOfItsCommands is for commands that have others below them.
+func oneOfItsCommands(command *cobra.Command, arguments []string) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("%s has no command %q", command.CommandPath(), arguments[0])
+	command.SuggestionsMinimumDistance = 2
+	if similar := command.SuggestionsFor(arguments[0]); len(similar) > 0 {
+		message += "; similar: " + strings.Join(similar, ", ")
+	}
+	return errors.New(message)
+}
+
+// noArguments is for commands that take flags only.
+func noArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("%s takes flags only, and was given %q", command.CommandPath(), arguments[0])
+	}
+	return nil
+}
+
+// oneOfValidArgs is for commands that take one of some words.
+func oneOfValidArgs(command *cobra.Command, arguments []string) error {
+	if len(arguments) == 1 && slices.Contains(command.ValidArgs, arguments[0]) {
+		return nil
+	}
+	return fmt.Errorf("%s takes one of %s", command.CommandPath(), strings.Join(command.ValidArgs, ", "))
+}
+
+// optional lets the argument be left out.
+func optional(accepts cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if len(arguments) == 0 {
+			return nil
+		}
+		return accepts(command, arguments)
+	}
+}
+
+// What most commands are about.
+var (
+	oneMember = exactlyOne("member")
+	oneObject = exactlyOne("object as TYPE/NAME")
+)
+
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if len(arguments) == 1 {
+			return nil
+		}
+		example, _, _ := strings.Cut(strings.TrimSpace(command.Example), "\n")
+		return fmt.Errorf("name one %s, for example `%s`", what, example)
+	}
+}
