@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
@@ -119,15 +117,13 @@ func (f *Fleet) ListHeld(ctx context.Context, out io.Writer, selection heldSelec
 		fmt.Fprintln(out, "No deletion waits for a confirmation")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "CLUSTER\tKIND\tNAMESPACE\tNAME\tASKED FOR")
+	t := newTable(out, "CLUSTER", "KIND", "NAMESPACE", "NAME", "ASKED FOR")
 	for i := range works {
 		object := objectOf(&works[i])
 		cluster, _ := clusterv1alpha1.ClusterOf(works[i].Namespace)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s ago\n", cluster, object.GetKind(), object.GetNamespace(), object.GetName(),
-			duration.HumanDuration(now.Sub(works[i].DeletionTimestamp.Time)))
+		t.row(cluster, object.GetKind(), object.GetNamespace(), object.GetName(), age(*works[i].DeletionTimestamp, now)+" ago")
 	}
-	return table.Flush()
+	return t.Flush()
 }
 
 // AnswerHeld confirms deletions, or has the objects kept.
@@ -147,6 +143,6 @@ func (f *Fleet) AnswerHeld(ctx context.Context, out io.Writer, selection heldSel
 		}
 	}
 	verb := map[string]string{workv1alpha1.ConfirmDeletionYes: "confirmed", workv1alpha1.ConfirmDeletionKeep: "taken back; the objects stay in the members"}[answer]
-	fmt.Fprintf(out, "%d deletions %s\n", len(works), verb)
+	fmt.Fprintf(out, "%s %s\n", counted(len(works), "deletion"), verb)
 	return nil
 }

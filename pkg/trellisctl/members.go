@@ -139,11 +139,18 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 			if err := fleet.setUnschedulable(command.Context(), arguments[0], effect, set); err != nil {
 				return err
 			}
-			fmt.Fprintf(command.OutOrStdout(), "member %s: %sed\n", arguments[0], verb)
-			if effect != corev1.TaintEffectNoExecute || timeout == 0 {
-				return nil
+			say := func(state string) { fmt.Fprintf(command.OutOrStdout(), "member %s: %s\n", arguments[0], state) }
+			if effect == corev1.TaintEffectNoExecute {
+				say("draining")
+				if timeout == 0 {
+					return nil
+				}
+				if err := fleet.waitDrained(command.Context(), arguments[0], timeout, tell(command)); err != nil {
+					return err
+				}
 			}
-			return fleet.waitDrained(command.Context(), arguments[0], timeout, tell(command))
+			say(verb + "ed")
+			return nil
 		},
 	}
 	access.flags(command)
@@ -197,7 +204,7 @@ func (f *Fleet) waitDrained(ctx context.Context, name string, timeout time.Durat
 		}
 		if left := len(works.Items); left != told {
 			told = left
-			tell("%d objects left in %s", left, name)
+			tell("%s left in %s", counted(left, "object"), name)
 		}
 		return told == 0, nil
 	})
@@ -208,6 +215,6 @@ func (f *Fleet) waitDrained(ctx context.Context, name string, timeout time.Durat
 	for _, w := range works.Items[:min(len(works.Items), 5)] {
 		names = append(names, w.Name)
 	}
-	return fmt.Errorf("%d objects are still in %s after %s, for example the Works %s: their policies tolerate the taint, or they fit nowhere else; the member stays tainted, `trellisctl uncordon %s` takes that back",
-		told, name, timeout, strings.Join(names, ", "), name)
+	return fmt.Errorf("%s still in %s after %s, for example the Works %s: their policies tolerate the taint, or they fit nowhere else; the member stays tainted, `trellisctl uncordon %s` takes that back",
+		counted(told, "object"), name, timeout, strings.Join(names, ", "), name)
 }
