@@ -2,6 +2,7 @@ package federation
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
@@ -65,4 +67,22 @@ func TestCronFederatedHPA(t *testing.T) {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
+}
+
+// TestNeverActingRuleIsSeen: `kubectl get` tells why a rule never acts, also if it is not the first.
+func TestNeverActingRuleIsSeen(t *testing.T) {
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, parse(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: clock}, spec: {
+		scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: nginx}, rules: [
+		{name: good, schedule: "0 8 * * *", targetReplicas: 5}, {name: zone, schedule: "0 8 * * *", timeZone: Mars/Olympus, targetReplicas: 2}]}}`)[0])
+	startFederation(t)
+	config := rest.CopyConfig(fleetConfig)
+	config.AcceptContentTypes = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	eventually(t, "the table has the reason", func() error {
+		table, err := answer(config, http.MethodGet, "/apis/autoscaling.karmada.io/v1alpha1/namespaces/"+namespace+"/cronfederatedhpas")
+		if err != nil || !strings.Contains(table, "Mars/Olympus") || !strings.Contains(table, `"spec.rules[1].timeZone: `) {
+			return fmt.Errorf("got %s, %w", table, err)
+		}
+		return nil
+	})
 }

@@ -14,6 +14,7 @@ import (
 // +kubebuilder:printcolumn:JSONPath=`.spec.scaleTargetRef.kind`,name="Reference-Kind",type=string
 // +kubebuilder:printcolumn:JSONPath=`.spec.scaleTargetRef.name`,name="Reference-Name",type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
+// +kubebuilder:printcolumn:JSONPath=`.status.executionHistories[*].problem`,name="Problem",type=string
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type CronFederatedHPA struct {
 	metav1.TypeMeta `json:",inline"`
