@@ -38,7 +38,7 @@ type PlanOptions struct {
 	Delete bool
 	// Output is text, json or yaml.
 	Output string
-	// All shows the clusters in which nothing changes as well.
+	// All shows the clusters in which nothing changes as well, and all objects that a policy would not have.
 	All bool
 	// Settings of the fleet.
 	Settings plan.Settings
@@ -60,6 +60,8 @@ checks and completes each as if it were applied (a dry run). With --delete they 
 
   NOW, THEN   replicas in that cluster; "yes" for objects without replicas, "-" where the object isn't
   CHANGE      Added, Removed, Scaled; Kept: the fleet gives the object up and the member keeps it
+
+Objects that a policy of the documents selects but another one keeps or gets are listed with the reason and what to change.
 
 It is decided with the code of the fleet's scheduler, for the clusters as they are now. What is added while their room
 changes may turn out differently. Objects that were divided by free room stay where they are unless their placement changes.
@@ -104,7 +106,7 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
 	flags.StringVarP(&options.Namespace, "namespace", "n", "default", "namespace of documents that name none")
 	flags.BoolVar(&options.Delete, "delete", false, "look at the documents as if they were deleted")
 	flags.StringVarP(&options.Output, "output", "o", "text", "text, json or yaml")
-	flags.BoolVar(&options.All, "all", false, "show clusters in which nothing changes as well")
+	flags.BoolVar(&options.All, "all", false, "show clusters in which nothing changes, and all objects that a policy would not have, as well")
 	flags.BoolVar(&exitCode, "exit-code", false, "exit with 2 if anything would change")
 	flags.StringVar(&options.Settings.SkippedNamespaces, "skipped-namespaces", options.Settings.SkippedNamespaces, "namespaces that the fleet never propagates from (regular expression)")
 	flags.IntVar(&options.Settings.Budget.Percent, "deletion-budget-percent", options.Settings.Budget.Percent, "the fleet's deletion budget: percent of the objects")
@@ -220,6 +222,11 @@ func printPlan(out io.Writer, p *plan.Plan, all bool) error {
 			return err
 		}
 	}
+	for i := range p.PassedOver {
+		if err := printPassedOver(out, &p.PassedOver[i], all); err != nil {
+			return err
+		}
+	}
 	if len(p.Held) > 0 {
 		fmt.Fprintln(out, "\nThe deletion budget would hold these until `trellisctl deletions confirm`:")
 	}
@@ -283,6 +290,28 @@ func printClusters(out io.Writer, clusters []plan.ClusterChange, all bool) error
 	}
 	if unchanged > 0 {
 		fmt.Fprintf(out, "  unchanged in %s\n", counted(unchanged, "cluster"))
+	}
+	return nil
+}
+
+// shownPassedOver is how many objects are printed that a policy doesn't get, unless all are asked for.
+const shownPassedOver = 10
+
+func printPassedOver(out io.Writer, p *plan.PassedOver, all bool) error {
+	fmt.Fprintf(out, "\n%s would not have %s that it selects\nWhy:     %s\n", p.Policy, counted(len(p.Objects), "object"), p.Reason)
+	objects := p.Objects
+	if !all {
+		objects = objects[:min(len(objects), shownPassedOver)]
+	}
+	t := newTable(out, "  OBJECT", "POLICY")
+	for _, o := range objects {
+		t.row("  "+o.Kind+" "+nameIn(o.Namespace, o.Name), o.Policy)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if more := len(p.Objects) - len(objects); more > 0 {
+		fmt.Fprintf(out, "  and %d more (--all shows them)\n", more)
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ type Object struct {
 	Now, Then *unstructured.Unstructured
 	// Rebalanced objects have their placement decided from scratch.
 	Rebalanced bool
+	// Unconcerned objects are looked at for the policies alone that would not be theirs: nothing that changes concerns them.
+	Unconcerned bool
 	// partial objects are known by what their binding says of them alone.
 	partial bool
 }

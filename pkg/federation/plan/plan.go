@@ -12,6 +12,8 @@ type Plan struct {
 	Documents []Document `json:"documents"`
 	// Objects that would change, or about which there is something to say, in the order of namespace, kind and name.
 	Objects []ObjectChange `json:"objects"`
+	// PassedOver are policies of the documents that would not be those of all objects that they select.
+	PassedOver []PassedOver `json:"passedOver,omitempty"`
 	// Held are the deletions that would wait for a confirmation.
 	Held []Held `json:"held,omitempty"`
 	// Summary counts.

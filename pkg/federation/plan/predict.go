@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
@@ -52,13 +53,16 @@ type predictor struct {
 	// existing bindings by key, and those that are predicted to be in their place; nil for those that go.
 	existing, predicted map[types.NamespacedName]bindings.Binding
 	outlooks            map[types.NamespacedName]*outlook
+	// proposed are the policies of the documents, and passed what they don't get.
+	proposed []policies.Policy
+	passed   passed
 }
 
 func newPredictor(in *Input) *predictor {
 	p := &predictor{
 		Input: in, clusters: byName(in.Then.Clusters), before: byName(in.Now.Clusters), promises: core.Promises{},
 		existing: map[types.NamespacedName]bindings.Binding{}, predicted: map[types.NamespacedName]bindings.Binding{},
-		outlooks: map[types.NamespacedName]*outlook{},
+		outlooks: map[types.NamespacedName]*outlook{}, proposed: in.proposedPolicies(), passed: passed{},
 	}
 	var snapshots karmada.Snapshots
 	p.snapshot = snapshots.Of(func(yield func(*clusterv1alpha1.Cluster) bool) {
@@ -114,7 +118,25 @@ func (p *predictor) object(ctx context.Context, o Object) {
 		found.change.note("it is not propagated: the binding %s belongs to a %s of API %s that has the same name", now.GetName(), other.Kind, other.APIVersion)
 		return
 	}
-	p.predicted[o.key()] = p.binding(ctx, o, now, &found.change)
+	policy := p.policyFor(o, now)
+	if policy != nil {
+		p.passed.of(p.proposed, p.Then.Policies, policy, o.Then, now)
+	}
+	if !o.Unconcerned {
+		p.predicted[o.key()] = p.binding(ctx, o, policy, now, &found.change)
+	}
+}
+
+// policyFor gives the policy that an object would have; nil if it would have none.
+func (p *predictor) policyFor(o Object, now bindings.Binding) *policies.Policy {
+	if !isThere(o.Then) || p.Skipped.Skips(o.Then) {
+		return nil
+	}
+	return policies.Choose(p.Then.Policies, o.Then, now)
+}
+
+func isThere(object *unstructured.Unstructured) bool {
+	return object != nil && object.GetDeletionTimestamp() == nil
 }
 
 // compare what is predicted with what there is.
@@ -124,7 +146,7 @@ func (p *predictor) compare() *Plan {
 	for key, o := range p.outlooks {
 		now := p.existing[key]
 		then, decided := p.predicted[key]
-		if !decided { // The binding is another object's.
+		if !decided { // The binding is another object's, or nothing concerns it.
 			now, then = nil, nil
 		}
 		o.change.PolicyNow, o.change.PolicyThen = policyOf(now), policyOf(then)
@@ -136,6 +158,7 @@ func (p *predictor) compare() *Plan {
 		removed = append(removed, removalsOf(&o.change, now, then)...)
 	}
 	result.finish(len(p.outlooks))
+	result.PassedOver = p.passed.list()
 	result.Held = p.held(removed)
 	return result
 }
@@ -152,12 +175,11 @@ func policyOf(b bindings.Binding) string {
 	return policies.ClaimedBy(b)
 }
 
-// binding predicts the binding of an object; nil if it has none. It follows the propagation controller step by step.
-func (p *predictor) binding(ctx context.Context, o Object, now bindings.Binding, change *ObjectChange) bindings.Binding {
-	if o.Then == nil || o.Then.GetDeletionTimestamp() != nil || p.Skipped.Skips(o.Then) {
+// binding predicts the binding of an object under a policy; nil if it has none. It follows the propagation controller step by step.
+func (p *predictor) binding(ctx context.Context, o Object, policy *policies.Policy, now bindings.Binding, change *ObjectChange) bindings.Binding {
+	if !isThere(o.Then) || p.Skipped.Skips(o.Then) {
 		return nil
 	}
-	policy := policies.Choose(p.Then.Policies, o.Then, now)
 	if policy == nil {
 		return p.withoutPolicy(now)
 	}

@@ -227,6 +227,40 @@ func TestAGroupStaysApart(t *testing.T) {
 	}
 }
 
+func TestPoliciesThatArePassedOver(t *testing.T) {
+	clusters := []clusterv1alpha1.Cluster{member("m1", 4), member("m2", 4)}
+	a, b := policy("a", on("m1")), policy("b", on("m2"))
+	b.Spec.Priority = new(int32(5))
+	rules := Rules{Policies: []policies.Policy{a, b}, Clusters: clusters}
+	const needs = "an object keeps its policy; to take it over, this one needs spec.preemption: Always, which asks for a name in each of its spec.resourceSelectors"
+	want := []PassedOver{{Policy: "PropagationPolicy shop/b", Reason: needs, Objects: []KeptObject{
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "db", Policy: "PropagationPolicy shop/a"},
+		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", Policy: "PropagationPolicy shop/a"},
+	}}}
+	for _, action := range []Action{ActionCreate, ActionUpdate, ActionUnchanged} {
+		in := input(t, rules, rules, web("web", 2), web("db", 2))
+		in.Bindings = []bindings.Binding{bound(web("web", 2), a, "m1"), bound(web("db", 2), a, "m1")}
+		in.Documents = []Document{{Action: action, APIVersion: "policy.karmada.io/v1alpha1", Kind: "PropagationPolicy", Namespace: "shop", Name: "b"}}
+		if p := Predict(t.Context(), in); !reflect.DeepEqual(p.PassedOver, want) || !p.Empty() || p.Summary.Examined != 2 {
+			t.Errorf("%s: got %+v, summary %+v", action, p.PassedOver, p.Summary)
+		}
+	}
+	in := input(t, rules, rules, web("web", 2))
+	in.Documents = []Document{{Action: ActionUpdate, APIVersion: "policy.karmada.io/v1alpha1", Kind: "ClusterPropagationPolicy", Name: "b"}}
+	if p := Predict(t.Context(), in); len(p.PassedOver) != 0 {
+		t.Errorf("b is not of the documents: got %+v", p.PassedOver)
+	}
+}
+
+func TestNothingIsPredictedOfUnconcernedObjects(t *testing.T) {
+	rules := Rules{Policies: []policies.Policy{policy("a", on("m1"))}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)}}
+	in := input(t, rules, rules, web("web", 2)) // Not placed yet; that is nothing the plan would do.
+	in.Objects[0].Unconcerned = true
+	if p := Predict(t.Context(), in); !p.Empty() || len(p.Objects) != 0 || p.Summary.Examined != 1 {
+		t.Errorf("got %s, summary %+v", told(p), p.Summary)
+	}
+}
+
 func TestBrokenOverrideIsNoted(t *testing.T) {
 	a := policy("a", on("m1"))
 	rules := Rules{Policies: []policies.Policy{a}, Clusters: []clusterv1alpha1.Cluster{member("m1", 4)}}

@@ -267,6 +267,11 @@ func (c *concerned) find(ctx context.Context) ([]Object, error) {
 	for i := range c.proposals {
 		c.overlay(&c.proposals[i])
 	}
+	for i := range c.proposals {
+		if err := c.byUnchanged(ctx, &c.proposals[i]); err != nil {
+			return nil, err
+		}
+	}
 	return slices.Collect(maps.Values(c.found)), nil
 }
 
@@ -307,6 +312,29 @@ func (c *concerned) byPolicy(ctx context.Context, p *Proposal) error {
 		}
 		if err := c.bound(ctx, policy.Claims, nil); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// byUnchanged adds what a policy selects that is there already as it is written: its user may wonder why it has no effect.
+func (c *concerned) byUnchanged(ctx context.Context, p *Proposal) error {
+	if p.Action != ActionUnchanged || !isPolicy(p.Then, "PropagationPolicy", "ClusterPropagationPolicy") {
+		return nil
+	}
+	policy, err := propagationPolicy(p.Then)
+	if err != nil {
+		return err
+	}
+	for kind := range policy.Kinds() {
+		objects, err := c.list(ctx, kindIn{kind, policy.GetNamespace()})
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if policy.Selects(object) {
+				c.addAs(Object{Now: object, Then: object, Unconcerned: true})
+			}
 		}
 	}
 	return nil
@@ -415,9 +443,14 @@ func (c *concerned) bound(ctx context.Context, which func(bindings.Binding) bool
 }
 
 func (c *concerned) add(object *unstructured.Unstructured) {
-	key := bindings.TemplateKeyOf(object, object.GroupVersionKind())
+	c.addAs(Object{Now: object, Then: object})
+}
+
+// addAs adds an object that isn't known yet.
+func (c *concerned) addAs(o Object) {
+	key := bindings.TemplateKeyOf(o.template(), o.template().GroupVersionKind())
 	if _, known := c.found[key]; !known {
-		c.found[key] = Object{Now: object, Then: object}
+		c.found[key] = o
 	}
 }
 

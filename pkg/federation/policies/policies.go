@@ -71,8 +71,18 @@ func (p Policy) Selects(object *unstructured.Unstructured) bool {
 // matches no more or another one may preempt it. Otherwise namespaced policies come before cluster-wide ones, then
 // the higher priority, the closer selector and the smaller name.
 func Choose(policies []Policy, object *unstructured.Unstructured, existing bindings.Binding) *Policy {
-	var current *Policy
-	var candidates []rankedPolicy
+	candidates, holder := rankedFor(policies, object, existing)
+	if holder != nil {
+		candidates = slices.DeleteFunc(candidates, func(c rankedPolicy) bool { return !preempts(c.Policy, holder) })
+	}
+	if len(candidates) == 0 {
+		return holder
+	}
+	return slices.MinFunc(candidates, compareRanked).Policy
+}
+
+// rankedFor gives the policies that select an object, and the one of them that has it; nil if none has.
+func rankedFor(policies []Policy, object *unstructured.Unstructured, existing bindings.Binding) (candidates []rankedPolicy, holder *Policy) {
 	for i := range policies {
 		rank := selector.Best(policies[i].Spec.ResourceSelectors, policies[i].GetNamespace(), object)
 		if rank == selector.NoMatch {
@@ -80,16 +90,10 @@ func Choose(policies []Policy, object *unstructured.Unstructured, existing bindi
 		}
 		candidates = append(candidates, rankedPolicy{&policies[i], rank})
 		if existing != nil && policies[i].Claims(existing) {
-			current = &policies[i]
+			holder = &policies[i]
 		}
 	}
-	if current != nil {
-		candidates = slices.DeleteFunc(candidates, func(c rankedPolicy) bool { return !preempts(c.Policy, current) })
-	}
-	if len(candidates) == 0 {
-		return current
-	}
-	return slices.MinFunc(candidates, compareRanked).Policy
+	return candidates, holder
 }
 
 type rankedPolicy struct {

@@ -1,8 +1,10 @@
 package policies
 
 import (
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
@@ -77,6 +79,52 @@ func TestChoose(t *testing.T) {
 				got = policy.GetName()
 			}
 			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhyNot(t *testing.T) {
+	const never, always = policyv1alpha1.PreemptNever, policyv1alpha1.PreemptAlways
+	byLabels := policyOf("shop", "labels", 1, false, never)
+	byLabels.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	tests := map[string]struct {
+		policies []Policy
+		// holder is the index of the policy that has the object, -1 for none. The first policy is asked.
+		holder int
+		want   string
+	}{
+		"it is chosen":                 {[]Policy{policyOf("shop", "a", 0, false, never), policyOf("shop", "b", 0, false, never)}, -1, ""},
+		"it doesn't select":            {[]Policy{policyOf("other", "a", 0, false, never), policyOf("shop", "b", 0, false, never)}, -1, ""},
+		"cluster-wide":                 {[]Policy{policyOf("", "a", 9, true, never), policyOf("shop", "b", 0, false, never)}, -1, "a namespaced policy goes before a cluster-wide one"},
+		"lower priority":               {[]Policy{policyOf("shop", "a", 1, true, never), policyOf("shop", "b", 5, false, never)}, -1, "the larger spec.priority goes first: 5, this one has 1"},
+		"by kind, the other by name":   {[]Policy{policyOf("shop", "a", 1, false, never), policyOf("shop", "b", 1, true, never)}, -1, "by name goes before one that selects by kind"},
+		"by kind, the other by labels": {[]Policy{policyOf("shop", "a", 1, false, never), byLabels}, -1, "by labels goes before one that selects by kind"},
+		"larger name":                  {[]Policy{policyOf("shop", "b", 1, false, never), policyOf("shop", "a", 1, false, never)}, -1, "the smaller name goes first"},
+		"never preempts":               {[]Policy{policyOf("shop", "a", 9, true, never), policyOf("shop", "b", 0, true, never)}, 1, "this one needs spec.preemption: Always, which asks for a name in each of its spec.resourceSelectors"},
+		"never, and no priority": {[]Policy{policyOf("shop", "a", 0, true, never), policyOf("shop", "b", 3, true, never)}, 1,
+			"this one needs spec.preemption: Always, which asks for a name in each of its spec.resourceSelectors, and a spec.priority above 3 instead of 0"},
+		"the same priority":                 {[]Policy{policyOf("shop", "a", 3, true, always), policyOf("shop", "b", 3, true, never)}, 1, "this one needs a spec.priority above 3 instead of 3"},
+		"a cluster-wide one has it":         {[]Policy{policyOf("shop", "a", 0, true, never), policyOf("", "b", 3, true, never)}, 1, "this one needs spec.preemption: Always, which asks for a name in each of its spec.resourceSelectors"},
+		"a namespaced one has it":           {[]Policy{policyOf("", "a", 9, true, always), policyOf("shop", "b", 3, true, never)}, 1, "an object keeps its namespaced policy"},
+		"it is preempted":                   {[]Policy{policyOf("shop", "a", 0, true, never), policyOf("shop", "b", 3, true, always)}, 0, "the larger spec.priority goes first: 3, this one has 0"},
+		"another one preempts the holder":   {[]Policy{policyOf("shop", "a", 9, true, never), policyOf("shop", "b", 3, true, always), policyOf("shop", "c", 1, true, never)}, 2, "this one needs spec.preemption: Always"},
+		"another one preempts before it":    {[]Policy{policyOf("shop", "a", 2, true, always), policyOf("shop", "b", 3, true, always), policyOf("shop", "c", 1, true, never)}, 2, "the larger spec.priority goes first: 3, this one has 2"},
+		"it would preempt":                  {[]Policy{policyOf("shop", "a", 2, true, always), policyOf("shop", "b", 1, true, never)}, 1, ""},
+		"the holder selects it no more":     {[]Policy{policyOf("shop", "a", 2, true, never), policyOf("other", "b", 3, true, never)}, 1, ""},
+		"namesakes of another scope differ": {[]Policy{policyOf("", "a", 2, true, never), policyOf("shop", "a", 1, true, never)}, -1, "a namespaced policy goes before a cluster-wide one"},
+	}
+	object := webDeployment()
+	object.SetLabels(map[string]string{"app": "web"})
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var existing bindings.Binding
+			if tc.holder >= 0 {
+				existing = &workv1alpha2.ResourceBinding{}
+				tc.policies[tc.holder].Claim(existing)
+			}
+			if got := tc.policies[0].WhyNot(tc.policies, object, existing); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -146,7 +146,8 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		"deletion": {before: planWeb + planPolicy("web", everywhere, ""), change: planPolicy("web", everywhere, ""), deleting: true, deployment: [2]int32{-1, -1}, settings: [2]int32{-1, -1}},
 		"deletion with another policy in the wings": {before: planWeb + planPolicy("a", everywhere, "") + planPolicy("b", onlyOne, ""), change: planPolicy("a", everywhere, ""), deleting: true,
 			deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
-		"no preemption": {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1}},
+		"no preemption": {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9"), deployment: [2]int32{4, 4}, settings: [2]int32{-1, -1},
+			note: "to take it over, this one needs spec.preemption: Always"},
 		"preemption":    {before: planWeb + planPolicy("a", everywhere, ""), change: planPolicy("b", onlyOne, "priority: 9\n  preemption: Always"), deployment: [2]int32{4, -1}, settings: [2]int32{-1, -1}},
 		"dependencies":  {before: planWeb + planPolicy("web", onlyOne, ""), change: planPolicy("web", everywhere, "propagateDeps: true"), deployment: [2]int32{4, 4}, settings: [2]int32{0, 0}},
 		"dependencies that move": {before: planWeb + planPolicy("web", everywhere, "propagateDeps: true"), change: planPolicy("web", onlyOne, "propagateDeps: true"),
@@ -200,6 +201,29 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			becomes(t, deployment, namespace, "Deployment", "nginx")
 			becomes(t, settings, namespace, "ConfigMap", "settings")
 		})
+	}
+}
+
+// A policy that is there without effect is asked about as well.
+func TestPlanTellsWhyAPolicyHasNoEffect(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, parse(t, planWeb+planPolicy("a", everywhere, ""))...)
+	replicasIn(t, namespace, 4, 4)
+	late := planPolicy("b", onlyOne, "")
+	apply(t, fleet, namespace, parse(t, late)...)
+
+	p := planned(t, namespace, late, false)
+	if p.Documents[0].Action != plan.ActionUnchanged || !p.Empty() || len(p.PassedOver) != 1 {
+		t.Fatalf("got %+v", p)
+	}
+	got := p.PassedOver[0]
+	want := plan.KeptObject{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "nginx", Policy: "PropagationPolicy " + namespace + "/a"}
+	if got.Policy != "PropagationPolicy "+namespace+"/b" || len(got.Objects) != 1 || got.Objects[0] != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if !strings.Contains(got.Reason, "spec.preemption: Always") || !strings.Contains(got.Reason, "a spec.priority above 0") {
+		t.Errorf("the reason doesn't tell what to change: %s", got.Reason)
 	}
 }
 

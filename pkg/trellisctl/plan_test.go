@@ -1,0 +1,46 @@
+package trellisctl
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/trellis-garden/trellis/pkg/federation/plan"
+)
+
+func TestPrintPlanTellsWhichPoliciesArePassedOver(t *testing.T) {
+	p := &plan.Plan{PassedOver: []plan.PassedOver{{Policy: "PropagationPolicy shop/late", Reason: "the larger spec.priority goes first"}}}
+	for i := range 12 {
+		p.PassedOver[0].Objects = append(p.PassedOver[0].Objects, plan.KeptObject{
+			Kind: "Deployment", Namespace: "shop", Name: fmt.Sprintf("web%02d", i), Policy: "PropagationPolicy shop/web",
+		})
+	}
+	tests := map[string]struct {
+		all    bool
+		want   []string
+		absent string
+	}{
+		"some": {false, []string{
+			"PropagationPolicy shop/late would not have 12 objects that it selects\nWhy:     the larger spec.priority goes first\n",
+			"Deployment shop/web09   PropagationPolicy shop/web\n  and 2 more (--all shows them)\n", "Nothing would change",
+		}, "web10"},
+		"all": {true, []string{"Deployment shop/web11   PropagationPolicy shop/web\n"}, "more"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := PrintPlan(&out, p, PlanOptions{Output: "text", All: tc.all}); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q is missing in\n%s", want, out.String())
+				}
+			}
+			if strings.Contains(out.String(), tc.absent) {
+				t.Errorf("%q is in\n%s", tc.absent, out.String())
+			}
+		})
+	}
+}
