@@ -25,6 +25,7 @@ func propagationPolicies() admissionv1.ValidatingAdmissionPolicySpec {
 			"(has(variables.weighting.dynamicWeight) || has(variables.scheduling.replicaDivisionPreference) && variables.scheduling.replicaDivisionPreference in ['Aggregated', 'Even'])"},
 		{"groups", "has(variables.placement.workloadAffinity) ? variables.placement.workloadAffinity : {}"},
 		{"failover", "has(object.spec.failover) ? object.spec.failover : {}"},
+		{"rollout", "has(object.spec.rollout) ? object.spec.rollout : {}"},
 		{"preserved", "[" + ruleListOf("application") + ", " + ruleListOf("cluster") + "]"},
 	}, []rule{
 		inOwnNamespace,
@@ -36,6 +37,8 @@ func propagationPolicies() admissionv1.ValidatingAdmissionPolicySpec {
 			"spec.placement.replicaScheduling.weightPreference.staticWeightList: " + badSelector},
 		{orEmptyList("variables.scheduling", "limits") + ".all(l, !has(l.targetCluster) || " + selectorHolds("l.targetCluster") + ")",
 			"spec.placement.replicaScheduling.limits: " + badSelector},
+		{orEmptyList("variables.rollout", "waves") + ".all(w, !has(w.clusterAffinity) || " + selectorHolds("w.clusterAffinity") + ")",
+			"spec.rollout.waves.clusterAffinity: " + badSelector},
 		{"variables.terms.all(t, " + isLabelKey("t.affinityName") + " && " + orEmptyList("t", "overflowAffinities") + ".all(o, " + isLabelKey("o.affinityName") + "))",
 			"spec.placement.clusterAffinities: affinityName must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit"},
 		{"!variables.terms.exists(t, has(t.overflowAffinities)) || variables.overflows",
