@@ -80,7 +80,7 @@ func ParseConfig(raw []byte) (Config, error) {
 		return config, nil
 	}
 	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
+		return Config{}, explainDecoding(raw, path, err)
 	}
 	return config, config.validate(path).ToAggregate()
 }

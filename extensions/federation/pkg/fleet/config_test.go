@@ -35,7 +35,17 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 			"--fail-back-limit=10", "--fail-back-limit-per-cluster=5", "--deletion-budget-percent=100", "--deletion-budget-at-least=0", "--deletion-budget-window=1m0s",
 		}, ""},
 		"another kind":     {"kind: Deployment", nil, "providerConfig: Invalid value"},
-		"unknown field":    {head + "failovr: {}", nil, "failovr"},
+		"unknown field":    {head + "failovr: {}", nil, "spec.extensions[federation].providerConfig.failovr: Forbidden: there is no such field"},
+		"unknown within":   {head + "failover: {before: {a: 1}}", nil, "providerConfig.failover.before: Forbidden: there is no such field"},
+		"no quantity":      {head + "memory: 1Gx", nil, `spec.extensions[federation].providerConfig.memory: Invalid value: "1Gx": quantities must match`},
+		"no quantity here": {head + "failover: {after: 1m, evictionsPerSecond: many}", nil, `providerConfig.failover.evictionsPerSecond: Invalid value: "many": quantities must match`},
+		"no duration":      {head + "clusters: {surveyInterval: 20}", nil, "providerConfig.clusters.surveyInterval: Invalid value: 20: must be of type string, not number"},
+		"no such duration": {head + "clusters: {surveyInterval: 20 s}", nil, `providerConfig.clusters.surveyInterval: Invalid value: "20 s": time: unknown unit`},
+		"no number":        {head + "deletionBudget: {percent: 5%}", nil, `providerConfig.deletionBudget.percent: Invalid value: "5%": must be of type int32, not string`},
+		"no object":        {head + "deletionBudget: 5", nil, "providerConfig.deletionBudget: Invalid value: 5: must be an object, not number"},
+		"an object":        {head + "memory: {limit: 1Gi}", nil, "providerConfig.memory: Invalid value"},
+		"twice":            {head + "memory: 1Gi\nmemory: 2Gi", nil, `providerConfig: error converting YAML to JSON: yaml: unmarshal errors:`},
+		"a list":           {"[1]", nil, "spec.extensions[federation].providerConfig: "},
 		"regular":          {head + `skippedNamespaces: "("`, nil, "spec.extensions[federation].providerConfig.skippedNamespaces"},
 		"too little":       {head + "memory: 1Mi", nil, "providerConfig.memory"},
 		"negative":         {head + "failover: {after: -1s}", nil, "providerConfig.failover.after"},
@@ -56,9 +66,13 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte("apiVersion: federation.extensions.trellis.garden/v1alpha1\nkind: FleetConfig\nmemory: 1Gi"))
 	f.Add([]byte(`{"kind": "FleetConfig", "failover": {"evictionsPerSecond": "1e9", "after": "9999999h"}}`))
+	f.Add([]byte("failover: {evictionsPerSecond: x}\nmemory: {a: [1]}"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		config, err := ParseConfig(raw)
 		if err != nil {
+			if !strings.HasPrefix(err.Error(), "spec.extensions[federation].providerConfig") && !strings.HasPrefix(err.Error(), "[spec.extensions[federation].providerConfig") {
+				t.Errorf("the error doesn't name a field: %v", err)
+			}
 			return
 		}
 		for _, argument := range config.arguments() {
