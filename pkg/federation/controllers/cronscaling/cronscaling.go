@@ -5,7 +5,6 @@ package cronscaling
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,6 +75,8 @@ func (s *cronScaling) Reconcile(ctx context.Context, request reconcile.Request) 
 // job is a rule with what it has to do.
 type job struct {
 	rule *autoscalingv1alpha1.CronFederatedHPARule
+	// path of the rule's field.
+	path string
 	plan plan
 }
 
@@ -130,15 +131,15 @@ func problems(c *autoscalingv1alpha1.CronFederatedHPA) string {
 
 // plan is false for a rule that cannot be understood.
 func (s *cronScaling) plan(c *autoscalingv1alpha1.CronFederatedHPA, index int, h *autoscalingv1alpha1.ExecutionHistory, announced *metav1.Time, now time.Time) (job, bool) {
-	rule := &c.Spec.Rules[index]
+	rule, path := &c.Spec.Rules[index], fmt.Sprintf("spec.rules[%d]", index)
 	times, err := scheduleOf(rule)
 	if err != nil {
-		h.Problem = fmt.Sprintf("spec.rules[%d].%v", index, err)
+		h.Problem = fmt.Sprintf("%s.%v", path, err)
 		return job{}, false
 	}
-	j := job{rule, planOf(times, announced, now)}
+	j := job{rule, path, planOf(times, announced, now)}
 	if j.plan.next.IsZero() {
-		h.Problem = fmt.Sprintf("spec.rules[%d].schedule: %q comes in no year", index, rule.Schedule)
+		h.Problem = fmt.Sprintf("%s.schedule: %q comes in no year", path, rule.Schedule)
 	} else {
 		h.NextExecutionTime = new(metav1.NewTime(j.plan.next))
 	}
@@ -151,9 +152,9 @@ func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFe
 	success := autoscalingv1alpha1.SuccessfulExecution{ScheduleTime: due, ExecutionTime: at}
 	var err error
 	if j.plan.missed {
-		err = fmt.Errorf("missed: nothing ran in the fleet at that time, nor within %s after", catchUp)
+		err = fmt.Errorf("%s: missed: nothing ran in the fleet at that time, nor within %s after", j.path, catchUp)
 	} else {
-		err = s.scale(ctx, c, j.rule, &success)
+		err = s.scale(ctx, c, j, &success)
 	}
 	if err != nil {
 		h.FailedExecutions = withFailure(h.FailedExecutions, autoscalingv1alpha1.FailedExecution{ScheduleTime: due, ExecutionTime: at, Message: err.Error()}, j.rule.FailedHistoryLimit)
@@ -163,24 +164,30 @@ func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFe
 	h.SuccessfulExecutions = withSuccess(h.SuccessfulExecutions, success, j.rule.SuccessfulHistoryLimit)
 }
 
-// scale tells in applied what it set.
-func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, rule *autoscalingv1alpha1.CronFederatedHPARule, applied *autoscalingv1alpha1.SuccessfulExecution) error {
-	if target := c.Spec.ScaleTargetRef; schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).Group == autoscalingv1alpha1.GroupVersion.Group {
+// scale tells in applied what it set. Errors name the rule.
+func (s *cronScaling) scale(ctx context.Context, c *autoscalingv1alpha1.CronFederatedHPA, j job, applied *autoscalingv1alpha1.SuccessfulExecution) error {
+	target, rule := c.Spec.ScaleTargetRef, j.rule
+	var err error
+	switch limits := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).Group == autoscalingv1alpha1.GroupVersion.Group; {
+	case limits && rule.TargetMinReplicas == nil && rule.TargetMaxReplicas == nil:
+		return fmt.Errorf("%s: has neither targetMinReplicas nor targetMaxReplicas", j.path)
+	case limits:
 		applied.AppliedMinReplicas, applied.AppliedMaxReplicas = rule.TargetMinReplicas, rule.TargetMaxReplicas
-		return s.limit(ctx, types.NamespacedName{Namespace: c.Namespace, Name: target.Name}, rule)
+		err = s.limit(ctx, types.NamespacedName{Namespace: c.Namespace, Name: target.Name}, rule)
+	case rule.TargetReplicas == nil:
+		return fmt.Errorf("%s: has no targetReplicas", j.path)
+	default:
+		applied.AppliedReplicas = rule.TargetReplicas
+		err = s.scales.Set(ctx, c.Namespace, target, *rule.TargetReplicas)
 	}
-	if rule.TargetReplicas == nil {
-		return errors.New("the rule has no targetReplicas")
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.path, err)
 	}
-	applied.AppliedReplicas = rule.TargetReplicas
-	return s.scales.Set(ctx, c.Namespace, c.Spec.ScaleTargetRef, *rule.TargetReplicas)
+	return nil
 }
 
 // limit sets the limits of a FederatedHPA that the rule gives. The API refuses them if they don't fit the other one.
 func (s *cronScaling) limit(ctx context.Context, key types.NamespacedName, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
-	if rule.TargetMinReplicas == nil && rule.TargetMaxReplicas == nil {
-		return errors.New("the rule has neither targetMinReplicas nor targetMaxReplicas")
-	}
 	limits := map[string]any{}
 	if rule.TargetMinReplicas != nil {
 		limits["minReplicas"] = *rule.TargetMinReplicas

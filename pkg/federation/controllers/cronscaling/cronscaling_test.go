@@ -184,7 +184,7 @@ func TestExecution(t *testing.T) {
 		f.now = at(t, fmt.Sprintf("2026-05-%02dT12:10:00Z", day))
 		histories, _ = f.reconcile()
 	}
-	if failed := histories[1].FailedExecutions; len(failed) != 1 || failed[0].Message != "no such thing" || failed[0].ExecutionTime.Day() != 6 {
+	if failed := histories[1].FailedExecutions; len(failed) != 1 || failed[0].Message != "spec.rules[1]: no such thing" || failed[0].ExecutionTime.Day() != 6 {
 		t.Errorf("history %+v", histories[1])
 	}
 }
@@ -223,5 +223,44 @@ func TestLimits(t *testing.T) {
 	f.now = f.now.Add(10 * time.Minute)
 	if histories, _ := f.reconcile(); len(histories[0].FailedExecutions) != 1 {
 		t.Errorf("history %+v", histories[0])
+	}
+}
+
+// TestFailuresNameTheirRule: in events and in the status.
+func TestFailuresNameTheirRule(t *testing.T) {
+	limits := autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
+	good := autoscalingv1alpha1.CronFederatedHPARule{Name: "good", Schedule: "0 0 1 1 *"}
+	tests := map[string]struct {
+		target autoscalingv2.CrossVersionObjectReference
+		bad    autoscalingv1alpha1.CronFederatedHPARule
+		after  time.Duration
+		want   string
+	}{
+		"no replicas":     {web, autoscalingv1alpha1.CronFederatedHPARule{}, 10 * time.Minute, "spec.rules[1]: has no targetReplicas"},
+		"no limits":       {limits, autoscalingv1alpha1.CronFederatedHPARule{}, 10 * time.Minute, "spec.rules[1]: has neither targetMinReplicas nor targetMaxReplicas"},
+		"no FederatedHPA": {limits, autoscalingv1alpha1.CronFederatedHPARule{TargetMaxReplicas: new(int32(3))}, 10 * time.Minute, "spec.rules[1]: changing the limits of FederatedHPA shop/web: "},
+		"refused":         {web, autoscalingv1alpha1.CronFederatedHPARule{TargetReplicas: new(int32(3))}, 10 * time.Minute, "spec.rules[1]: no such thing"},
+		"missed":          {web, autoscalingv1alpha1.CronFederatedHPARule{TargetReplicas: new(int32(3))}, 3 * time.Hour, "spec.rules[1]: missed: "},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.bad.Name, tc.bad.Schedule = "bad", "10 12 * * *"
+			f := newFixture(t, clock(tc.target, good, tc.bad))
+			f.scales.err = errors.New("no such thing")
+			f.reconcile()
+			f.now = f.now.Add(tc.after)
+			histories, _ := f.reconcile()
+			if failed := histories[1].FailedExecutions; len(failed) != 1 || !strings.HasPrefix(failed[0].Message, tc.want) {
+				t.Errorf("history %+v, want %q", histories[1], tc.want)
+			}
+			select {
+			case event := <-f.events.Events:
+				if !strings.HasPrefix(event, "Warning ScaleFailed rule bad: "+tc.want) {
+					t.Errorf("event %q, want %q", event, tc.want)
+				}
+			default:
+				t.Error("no event")
+			}
+		})
 	}
 }
