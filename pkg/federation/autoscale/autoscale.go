@@ -50,6 +50,8 @@ type Reading struct {
 
 // Metric is one that decides, with what was read.
 type Metric struct {
+	// Path of the field that asks for it, such as "spec.metrics[1]"; empty if none does.
+	Path string
 	Spec autoscalingv2.MetricSpec
 	Reading
 }

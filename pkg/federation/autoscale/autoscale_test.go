@@ -64,12 +64,35 @@ func atOnce() *autoscalingv2.HorizontalPodAutoscalerBehavior {
 // input has 4 replicas, between 1 and 100.
 func input(spec autoscalingv2.MetricSpec, uses ...float64) Input {
 	list, reading := pods(uses...)
-	return Input{Now: start, Min: 1, Max: 100, Current: 4, Pods: list, Metrics: []Metric{{spec, reading}}, Behavior: atOnce()}
+	return Input{Now: start, Min: 1, Max: 100, Current: 4, Pods: list, Metrics: []Metric{{Spec: spec, Reading: reading}}, Behavior: atOnce()}
 }
 
 func changed(in Input, change func(*Input)) Input {
 	change(&in)
 	return in
+}
+
+// TestFailuresNameTheirMetric: who gave several wants to know which one is meant.
+func TestFailuresNameTheirMetric(t *testing.T) {
+	incomplete := autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType}
+	tests := map[string]struct {
+		metric Metric
+		want   string
+	}{
+		"nobody tells":    {Metric{Path: "spec.metrics[1]", Spec: cpu, Reading: Reading{Err: errors.New("no cluster tells it")}}, "spec.metrics[1] (resource cpu): no cluster tells it"},
+		"no values":       {Metric{Path: "spec.metrics[1]", Spec: cpu}, "spec.metrics[1] (resource cpu): no pod tells what it uses"},
+		"not complete":    {Metric{Path: "spec.metrics[1]", Spec: incomplete}, `spec.metrics[1] (a metric of type "Pods") is not complete`},
+		"the one implied": {Metric{Spec: cpu, Reading: Reading{Err: errors.New("no cluster tells it")}}, "resource cpu: no cluster tells it"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := input(cpu, 100, 100, 100, 100) // Fewer replicas would follow from the first metric.
+			in.Metrics = append(in.Metrics, tc.metric)
+			if got := Decide(in).Conditions; len(got) != 1 || got[0].Status != corev1.ConditionFalse || !strings.HasPrefix(got[0].Message, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
 }
 
 func TestReplicas(t *testing.T) {
@@ -87,7 +110,7 @@ func TestReplicas(t *testing.T) {
 		return changed(input(spec, 0, 0, 0, 0), func(in *Input) { in.Metrics[0].Reading = Reading{Total: sum, Partial: partial} })
 	}
 	second := func(spec autoscalingv2.MetricSpec, reading Reading) func(*Input) {
-		return func(in *Input) { in.Metrics = append(in.Metrics, Metric{spec, reading}) }
+		return func(in *Input) { in.Metrics = append(in.Metrics, Metric{Spec: spec, Reading: reading}) }
 	}
 	pod := func(index int, change func(*Pod)) func(*Input) {
 		return func(in *Input) { change(&in.Pods[index]) }

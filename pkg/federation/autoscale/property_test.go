@@ -26,7 +26,7 @@ func FuzzDecide(f *testing.F) {
 		busier := in
 		busier.Metrics = nil
 		for _, m := range in.Metrics {
-			busier.Metrics = append(busier.Metrics, Metric{m.Spec, more(random, m.Reading)})
+			busier.Metrics = append(busier.Metrics, Metric{Spec: m.Spec, Reading: more(random, m.Reading)})
 		}
 		if more := Decide(busier); more.Replicas < got.Replicas {
 			t.Fatalf("%d replicas, and %d when more is used: %+v", got.Replicas, more.Replicas, in)
@@ -65,7 +65,7 @@ func randomInput(random *rand.Rand) Input {
 	in.Max = in.Min + random.Int32N(20)
 	kinds := []autoscalingv2.MetricSpec{cpu, external(average("10")), external(value("100"))}
 	for range 1 + random.IntN(2) {
-		in.Metrics = append(in.Metrics, Metric{kinds[random.IntN(len(kinds))], reading})
+		in.Metrics = append(in.Metrics, Metric{Spec: kinds[random.IntN(len(kinds))], Reading: reading})
 	}
 	for range random.IntN(4) {
 		before := start.Add(-time.Duration(random.IntN(400)) * time.Second)

@@ -38,15 +38,23 @@ func nameOf(m autoscalingv2.MetricSpec) string {
 	return fmt.Sprintf("a metric of type %q", m.Type)
 }
 
+// failed tells that a metric says nothing, and where it is asked for.
+func (m Metric) failed(reason, why string) *failure {
+	if m.Path == "" {
+		return &failure{reason, nameOf(m.Spec) + why}
+	}
+	return &failure{reason, m.Path + " (" + nameOf(m.Spec) + ")" + why}
+}
+
 // replicasFor one metric. Its status tells what was read.
 func (in *Input) replicasFor(m Metric) (int32, autoscalingv2.MetricStatus, *failure) {
 	status := autoscalingv2.MetricStatus{Type: m.Spec.Type}
 	current, target, ok := described(m.Spec, &status)
 	if !ok {
-		return 0, status, &failure{"InvalidMetricSourceType", nameOf(m.Spec) + " is not complete, or its type is not known"}
+		return 0, status, m.failed("InvalidMetricSourceType", " is not complete, or its type is not known")
 	}
 	if m.Err != nil {
-		return 0, status, &failure{reasonOf(m.Spec), nameOf(m.Spec) + ": " + m.Err.Error()}
+		return 0, status, m.failed(reasonOf(m.Spec), ": "+m.Err.Error())
 	}
 	var result int32
 	var err error
@@ -61,7 +69,7 @@ func (in *Input) replicasFor(m Metric) (int32, autoscalingv2.MetricStatus, *fail
 		result, err = in.ofTotal(m, target, current)
 	}
 	if err != nil {
-		return 0, status, &failure{reasonOf(m.Spec), nameOf(m.Spec) + ": " + err.Error()}
+		return 0, status, m.failed(reasonOf(m.Spec), ": "+err.Error())
 	}
 	return result, status, nil
 }

@@ -62,8 +62,8 @@ func ask(ctx context.Context, m member, cluster string, q question) answer {
 		result.pods = append(result.pods, podOf(cluster, &pods[i]))
 	}
 	a := &asking{member: m, cluster: cluster, namespace: q.namespace, selector: selector}
-	for _, spec := range q.metrics {
-		r := a.read(ctx, spec)
+	for _, asked := range q.metrics {
+		r := a.read(ctx, asked.MetricSpec)
 		if apierrors.IsNotFound(r.err) && !notServed(r.err) {
 			r = reading{absent: true}
 		}

@@ -158,14 +158,18 @@ func (a *autoscaling) decide(ctx context.Context, f *autoscalingv1alpha1.Federat
 	return autoscale.Decide(in), notes, nil
 }
 
-// metricsOf a FederatedHPA; without any, it is what Kubernetes takes.
-func metricsOf(spec *autoscalingv1alpha1.FederatedHPASpec) []autoscalingv2.MetricSpec {
-	if len(spec.Metrics) > 0 {
-		return spec.Metrics
+// metricsOf a FederatedHPA; without any, it is what Kubernetes takes, which no field asks for.
+func metricsOf(spec *autoscalingv1alpha1.FederatedHPASpec) []metric {
+	var result []metric
+	for i := range spec.Metrics {
+		result = append(result, metric{path: fmt.Sprintf("spec.metrics[%d]", i), MetricSpec: spec.Metrics[i]})
 	}
-	return []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+	if len(result) > 0 {
+		return result
+	}
+	return []metric{{MetricSpec: autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
-	}}}
+	}}}}
 }
 
 // carryOut sets what was decided, and remembers it once it is true.

@@ -209,6 +209,10 @@ func TestMembersAnswer(t *testing.T) {
 		}}}
 	}
 	external := []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: identifier, Target: perReplica}}}
+	resourceMetric := func(name corev1.ResourceName, target autoscalingv2.MetricTarget) autoscalingv2.MetricSpec {
+		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: name, Target: target}}
+	}
+	memory, ofCPU := resourceMetric(corev1.ResourceMemory, perReplica), resourceMetric(corev1.ResourceCPU, metricsOf(&autoscalingv1alpha1.FederatedHPASpec{})[0].Resource.Target)
 	const (
 		ingress   = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/ingresses.networking.k8s.io/web/requests?metricLabelSelector=verb%3Dget"
 		older     = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/ingresses.networking.k8s.io/web/requests?metricLabelSelector=verb%3Dget"
@@ -226,19 +230,23 @@ func TestMembersAnswer(t *testing.T) {
 		// condition ScalingActive: its reason and a part of its message.
 		reason, message string
 	}{
-		"all are busy":                       {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2, answers: use("1600m", 2)}, 0, 8, "ValidMetricFound", "resource cpu"},
-		"one does not answer":                {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{err: gone}, 0, 4, "ValidMetricFound", "Without an answer: b: connection refused"},
-		"one has no metrics":                 {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2}, 0, 4, "ValidMetricFound", "Without an answer: b: "},
-		"one is not connected":               {nil, &simulated{pods: 2, answers: use("1600m", 2)}, nil, 0, 4, "ValidMetricFound", "b: the cluster is not connected"},
-		"one has an agent":                   {nil, &simulated{pods: 2, answers: use("3200m", 2)}, &simulated{pods: 2, answers: use("3200m", 2)}, 4, 16, "ValidMetricFound", "c: a pull member, whose agent does not tell what pods use; have it join by push (trellisctl join)"},
-		"none has metrics":                   {nil, &simulated{pods: 2}, &simulated{pods: 2}, 0, 4, "FailedGetResourceMetric", "no cluster tells it. Without an answer: a: "},
-		"sum of an object":                   {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
-		"an older API":                       {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(older, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
-		"an object that one does not have":   {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "60")}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 6, "ValidMetricFound", "Ingress web"},
-		"an object that nobody has":          {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 4, "FailedGetObjectMetric", "no cluster tells it"},
-		"a namespace":                        {object("v1", "Namespace"), &simulated{pods: 2, answers: one(namespace, "60")}, &simulated{pods: 2, answers: one(namespace, "0")}, 0, 6, "ValidMetricFound", "Namespace web"},
-		"an object without namespace":        {object("v1", "Node"), &simulated{pods: 2, answers: one(node, "60")}, &simulated{pods: 2, answers: one(node, "0")}, 0, 6, "ValidMetricFound", "Node web"},
-		"external":                           {external, &simulated{pods: 2, answers: one(queue, "30")}, &simulated{pods: 2, answers: one(queue, "40")}, 0, 7, "ValidMetricFound", "external metric requests"},
+		"all are busy":                     {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2, answers: use("1600m", 2)}, 0, 8, "ValidMetricFound", "resource cpu"},
+		"one does not answer":              {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{err: gone}, 0, 4, "ValidMetricFound", "Without an answer: b: connection refused"},
+		"one has no metrics":               {nil, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2}, 0, 4, "ValidMetricFound", "Without an answer: b: "},
+		"one is not connected":             {nil, &simulated{pods: 2, answers: use("1600m", 2)}, nil, 0, 4, "ValidMetricFound", "b: the cluster is not connected"},
+		"one has an agent":                 {nil, &simulated{pods: 2, answers: use("3200m", 2)}, &simulated{pods: 2, answers: use("3200m", 2)}, 4, 16, "ValidMetricFound", "c: a pull member, whose agent does not tell what pods use; have it join by push (trellisctl join)"},
+		"none has metrics":                 {nil, &simulated{pods: 2}, &simulated{pods: 2}, 0, 4, "FailedGetResourceMetric", "no cluster tells it. Without an answer: a: "},
+		"sum of an object":                 {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
+		"an older API":                     {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(older, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
+		"an object that one does not have": {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "60")}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 6, "ValidMetricFound", "Ingress web"},
+		"an object that nobody has":        {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 4, "FailedGetObjectMetric", "no cluster tells it"},
+		"a namespace":                      {object("v1", "Namespace"), &simulated{pods: 2, answers: one(namespace, "60")}, &simulated{pods: 2, answers: one(namespace, "0")}, 0, 6, "ValidMetricFound", "Namespace web"},
+		"an object without namespace":      {object("v1", "Node"), &simulated{pods: 2, answers: one(node, "60")}, &simulated{pods: 2, answers: one(node, "0")}, 0, 6, "ValidMetricFound", "Node web"},
+		"external":                         {external, &simulated{pods: 2, answers: one(queue, "30")}, &simulated{pods: 2, answers: one(queue, "40")}, 0, 7, "ValidMetricFound", "external metric requests"},
+		"two that one does not tell": {[]autoscalingv2.MetricSpec{memory, ofCPU}, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2}, 0, 4, "ValidMetricFound",
+			"follows resource cpu. Without an answer: b: spec.metrics[0], spec.metrics[1]: "},
+		"one of two that nobody tells": {append([]autoscalingv2.MetricSpec{ofCPU}, external...), &simulated{pods: 2, answers: use("100m", 2)}, &simulated{pods: 2, answers: use("100m", 2)}, 0, 4,
+			"FailedGetExternalMetric", "spec.metrics[1] (external metric requests): no cluster tells it. Without an answer: a: spec.metrics[1]: "},
 		"external, a part says nothing down": {external, &simulated{pods: 2, answers: one(queue, "1")}, &simulated{pods: 2}, 0, 4, "ValidMetricFound", "b: "},
 	}
 	for name, tc := range tests {

@@ -45,7 +45,13 @@ type question struct {
 	// selector of the pods; empty if only the members know it.
 	selector string
 	replicas int32
-	metrics  []autoscalingv2.MetricSpec
+	metrics  []metric
+}
+
+// metric that is asked for by the field of that path; empty if by none.
+type metric struct {
+	path string
+	autoscalingv2.MetricSpec
 }
 
 // collected is what all members answered together.
@@ -56,7 +62,20 @@ type collected struct {
 	unseen  int32
 	metrics []autoscale.Metric
 	// silent tells why members did not answer, or not everything.
-	silent []string
+	silent []silence
+}
+
+// silence of a member, about all metrics or those that some fields ask for.
+type silence struct {
+	cluster, why string
+	fields       []string
+}
+
+func (s silence) String() string {
+	if len(s.fields) == 0 {
+		return s.cluster + ": " + s.why
+	}
+	return s.cluster + ": " + strings.Join(s.fields, ", ") + ": " + s.why
 }
 
 // notes for people.
@@ -64,7 +83,11 @@ func (c *collected) notes() string {
 	if len(c.silent) == 0 {
 		return ""
 	}
-	return "Without an answer: " + strings.Join(c.silent, "; ")
+	var list []string
+	for _, s := range c.silent {
+		list = append(list, s.String())
+	}
+	return "Without an answer: " + strings.Join(list, "; ")
 }
 
 // of asks all members that have the object, at the same time.
@@ -149,13 +172,13 @@ func together(q question, copies int32, answers []answer, none error) collected 
 	for _, a := range answers {
 		if a.err != nil {
 			result.unseen += a.expected
-			result.hears(a.cluster, a.err)
+			result.hears(a.cluster, "", a.err)
 			continue
 		}
 		result.pods = append(result.pods, a.pods...)
 	}
-	for i, spec := range q.metrics {
-		m := autoscale.Metric{Spec: spec, Reading: autoscale.Reading{Pods: map[string]autoscale.Sample{}}}
+	for i, asked := range q.metrics {
+		m := autoscale.Metric{Path: asked.path, Spec: asked.MetricSpec, Reading: autoscale.Reading{Pods: map[string]autoscale.Sample{}}}
 		told := result.add(&m, i, answers)
 		if !told {
 			m.Err = none
@@ -179,7 +202,7 @@ func (c *collected) add(m *autoscale.Metric, index int, answers []answer) (told 
 		switch {
 		case r.err != nil:
 			m.Partial = true
-			c.hears(a.cluster, r.err)
+			c.hears(a.cluster, m.Path, r.err)
 			continue
 		case r.absent:
 			continue
@@ -193,9 +216,16 @@ func (c *collected) add(m *autoscale.Metric, index int, answers []answer) (told 
 	return told
 }
 
-func (c *collected) hears(cluster string, err error) {
-	if note := cluster + ": " + shortened(err.Error(), 200); !slices.Contains(c.silent, note) {
-		c.silent = append(c.silent, note)
+// hears why a member does not answer, or not what a field asks for. What keeps it from telling several metrics is said once.
+func (c *collected) hears(cluster, field string, err error) {
+	heard := silence{cluster: cluster, why: shortened(err.Error(), 200)}
+	index := slices.IndexFunc(c.silent, func(s silence) bool { return s.cluster == heard.cluster && s.why == heard.why })
+	if index < 0 {
+		index = len(c.silent)
+		c.silent = append(c.silent, heard)
+	}
+	if field != "" {
+		c.silent[index].fields = append(c.silent[index].fields, field)
 	}
 }
 
