@@ -45,6 +45,8 @@ type part struct {
 	most int64
 	// rank is the place of the name among all.
 	rank int32
+	// before is how many seats it had; of equals, those that have fewer now come first.
+	before int32
 }
 
 // full parts get no more seats.
@@ -116,6 +118,9 @@ func (q *queue) before(i, j int) bool {
 		return aLo > bLo
 	case a.seats != b.seats:
 		return a.seats < b.seats
+	}
+	if missed := a.seats < int64(a.before); missed != (b.seats < int64(b.before)) {
+		return missed
 	}
 	return (a.rank < b.rank) != q.descending
 }

@@ -132,7 +132,7 @@ func (a *attempt) keep(selected []candidate) []allotment {
 type mode int
 
 const (
-	// fresh forgets what was.
+	// fresh forgets what was, but for a choice among equals: what is balanced stays.
 	fresh mode = iota
 	// shrink takes replicas away.
 	shrink
@@ -187,6 +187,9 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 		c := &used[i]
 		d.parts[i].weight = m.weight(c)
 		d.bound(i, m.least(c), m.size(c))
+		if m == fresh {
+			d.parts[i].before = int32(min(c.previous, math.MaxInt32))
+		}
 		if a.binding.Placement.Strategy == Even {
 			d.parts[i].weight = 1
 			if m == grow {
@@ -208,7 +211,7 @@ func (a *attempt) divide(replicas, wanted int64, selected []candidate, m mode) (
 }
 
 // fewest is the shortest run of clusters that has enough room, beginning with those that have replicas already unless what
-// was is forgotten, then those that must have some, then the heaviest. The others are returned too.
+// was is forgotten, then those that must have some, then the heaviest, of equals those with more replicas. The others are returned too.
 func fewest(selected []candidate, replicas int64, m mode) (used, unused []candidate) {
 	sorted := slices.Clone(selected)
 	slices.SortFunc(sorted, func(a, b candidate) int {
@@ -216,6 +219,7 @@ func fewest(selected []candidate, replicas int64, m mode) (used, unused []candid
 			compareBool(m != fresh && b.previous > 0, m != fresh && a.previous > 0),
 			compareBool(b.least > 0, a.least > 0),
 			cmp.Compare(m.weight(&b), m.weight(&a)),
+			cmp.Compare(b.previous, a.previous),
 			cmp.Compare(a.index, b.index))
 	})
 	var sum int64

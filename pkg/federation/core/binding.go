@@ -34,7 +34,7 @@ type Binding struct {
 	Near []string
 	// Apart are the clusters that have the object's anti-affinity group; they must not be chosen.
 	Apart []string
-	// Fresh forgets how Previous divided the replicas, and begins with the first affinity term.
+	// Fresh forgets how Previous divided the replicas, but for a choice among equals, and begins with the first affinity term.
 	Fresh bool
 	// FromFirstTerm begins with the first affinity term even though a later one is in use.
 	FromFirstTerm bool

@@ -105,6 +105,37 @@ func TestADecisionThatIsMadeAgainStays(t *testing.T) {
 	}
 }
 
+// A WorkloadRebalancer moves nothing that is balanced, also where other clusters would do as well: those that another order of their names
+// would have preferred.
+func TestADecisionFromScratchKeepsWhatIsBalanced(t *testing.T) {
+	r := rand.New(rand.NewSource(15))
+	for i := range cases(t, 50_000) {
+		b := Binding{Kind: deployment, Workload: true, Replicas: int32(r.Intn(30)), UID: oneOf(r, oddUID, evenUID), Fresh: true}
+		b.Placement.Strategy = oneOf(r, DynamicWeight, Aggregated, Even)
+		clusters, renamed := make([]Cluster, 1+r.Intn(12)), map[string]int{}
+		for j, k := range r.Perm(len(clusters)) {
+			clusters[j] = Cluster{Name: clusterName(k), APIs: NewAPIs(deployment), Room: &Room{Free: Resources{Pods: int64(r.Intn(4) * 10)}}}
+			renamed[clusters[j].Name] = j
+		}
+		first := Decide(NewSnapshot(clusters), b)
+		if first.Failure != nil {
+			continue
+		}
+		for _, target := range first.Targets {
+			j := renamed[target.Cluster]
+			b.Previous = append(b.Previous, Target{Cluster: clusterName(j), Replicas: target.Replicas})
+			clusters[j].Room = &Room{Free: Resources{Pods: clusters[j].Room.Free.Pods - int64(target.Replicas)}}
+		}
+		b.Previous, b.PreviousTerm = sortedTargets(b.Previous), first.Term
+		for j := range clusters {
+			clusters[j].Name = clusterName(j)
+		}
+		if again := Decide(NewSnapshot(clusters), b); !slices.Equal(again.Targets, b.Previous) {
+			t.Fatalf("case %d: it was %s\n%s", i, text(b.Previous), describeCase(clusters, b, again))
+		}
+	}
+}
+
 func replicasOn(d Decision, cluster string) int32 {
 	for _, t := range d.Targets {
 		if t.Cluster == cluster {
