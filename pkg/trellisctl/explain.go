@@ -233,21 +233,25 @@ func explainClusters(out io.Writer, b bindings.Binding) error {
 	if decision == nil {
 		return nil
 	}
+	ranking, err := decision.Ranking.Clusters()
+	if err != nil {
+		return fmt.Errorf("status.decision.ranking of the binding: %w", err)
+	}
 	reasons := map[string]string{}
-	for _, rejection := range decision.Rejected {
-		for _, cluster := range rejection.Clusters {
+	for _, rejection := range decision.Rejections {
+		for cluster := range strings.FieldsSeq(rejection.Clusters) {
 			reasons[cluster] = rejection.Reason + ": " + rejection.Message
 		}
 	}
 	fmt.Fprintln(out)
 	t := newTable(out, "CLUSTER", "FITS", "SCORE", "WEIGHT", "AVAILABLE", "REPLICAS", "WHY")
-	for _, c := range decision.Candidates {
-		why := reasons[c.ClusterName]
-		delete(reasons, c.ClusterName)
+	for _, c := range ranking {
+		why := reasons[c.Name]
+		delete(reasons, c.Name)
 		if c.Chosen {
-			why = stateIn(b, c.ClusterName)
+			why = stateIn(b, c.Name)
 		}
-		t.row(c.ClusterName, "yes", strconv.FormatInt(c.Score, 10), nonZero(c.Weight), availability(c), replicasOf(b, c), why)
+		t.row(c.Name, "yes", strconv.FormatInt(c.Score, 10), nonZero(c.Weight), availability(c), replicasOf(b, c), why)
 	}
 	var rejected []string
 	for cluster := range reasons {
@@ -273,14 +277,14 @@ func nonZero(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func availability(c workv1alpha2.DecisionCandidate) string {
+func availability(c workv1alpha2.RankedCluster) string {
 	if c.Available == nil {
 		return ""
 	}
 	return strconv.FormatInt(*c.Available, 10)
 }
 
-func replicasOf(b bindings.Binding, c workv1alpha2.DecisionCandidate) string {
+func replicasOf(b bindings.Binding, c workv1alpha2.RankedCluster) string {
 	if !c.Chosen || !karmada.IsWorkload(b.BindingSpec()) || len(b.BindingSpec().Components) > 0 {
 		return ""
 	}

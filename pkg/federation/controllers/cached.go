@@ -78,27 +78,8 @@ func compactStatus(status *workv1alpha2.ResourceBindingStatus) {
 		intern(&status.AggregatedStatus[i].ClusterName)
 	}
 	if status.Decision != nil {
-		compactDecision(status.Decision)
-	}
-}
-
-func compactDecision(decision *workv1alpha2.PlacementDecision) {
-	decision.Candidates, decision.Rejected = exactly(decision.Candidates), exactly(decision.Rejected)
-	room := make([]int64, len(decision.Candidates))
-	for i := range decision.Candidates {
-		c := &decision.Candidates[i]
-		intern(&c.ClusterName)
-		if c.Available != nil {
-			room[i] = *c.Available
-			c.Available = &room[i]
-		}
-	}
-	for i := range decision.Rejected {
-		r := &decision.Rejected[i]
-		intern(&r.Reason, &r.Message)
-		r.Clusters = exactly(r.Clusters)
-		for j := range r.Clusters {
-			intern(&r.Clusters[j])
+		for i := range status.Decision.Rejections {
+			intern(&status.Decision.Rejections[i].Reason, &status.Decision.Rejections[i].Message)
 		}
 	}
 }

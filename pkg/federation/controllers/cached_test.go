@@ -34,14 +34,11 @@ func testBinding() *workv1alpha2.ResourceBinding {
 		Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: `{"clusterAffinity":{}}`},
 	}}
 	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionScheduled, Status: metav1.ConditionTrue, Reason: "Success", Message: "placed"}}
-	b.Status.Decision = &workv1alpha2.PlacementDecision{Rejected: []workv1alpha2.DecisionRejection{{Reason: "Tainted", Message: "tainted", Clusters: []string{"x", "y", "z"}}}}
+	b.Status.Decision = &workv1alpha2.PlacementDecision{
+		Ranking: "member-0 chosen\nmember-1\n", Rejections: []workv1alpha2.DecisionRejection{{Reason: "Tainted", Message: "tainted", Clusters: "x y z"}},
+	}
 	for i := range 5 {
 		name := fmt.Sprintf("member-%d", i)
-		candidate := workv1alpha2.DecisionCandidate{ClusterName: name, Score: int64(i), Chosen: i < 2}
-		if i > 0 {
-			candidate.Available = new(int64(i))
-		}
-		b.Status.Decision.Candidates = append(b.Status.Decision.Candidates, candidate)
 		b.Status.AggregatedStatus = append(b.Status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{ClusterName: name, Status: &runtime.RawExtension{Raw: []byte(`{"replicas":1}`)}})
 	}
 	return b
@@ -85,14 +82,13 @@ func TestCachesKeepOnceWhatManyBindingsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	decision := cached[0].Status.Decision
-	if room := cap(decision.Candidates) - len(decision.Candidates); room != 0 {
-		t.Errorf("there is room for %d more candidates", room)
+	if items := cached[0].Status.AggregatedStatus; cap(items) != len(items) {
+		t.Errorf("there is room for %d more clusters", cap(items)-len(items))
 	}
 	for name, texts := range map[string][2]string{
 		"namespace": {cached[0].Namespace, cached[1].Namespace},
-		"cluster":   {decision.Candidates[4].ClusterName, cached[1].Status.Decision.Candidates[4].ClusterName},
-		"rejected":  {decision.Rejected[0].Clusters[2], cached[1].Status.Decision.Rejected[0].Clusters[2]},
+		"cluster":   {cached[0].Status.AggregatedStatus[4].ClusterName, cached[1].Status.AggregatedStatus[4].ClusterName},
+		"rejection": {cached[0].Status.Decision.Rejections[0].Message, cached[1].Status.Decision.Rejections[0].Message},
 		"placement": {cached[0].Annotations[policyv1alpha1.AppliedPlacementAnnotation], cached[1].Annotations[policyv1alpha1.AppliedPlacementAnnotation]},
 	} {
 		if unsafe.StringData(texts[0]) != unsafe.StringData(texts[1]) {

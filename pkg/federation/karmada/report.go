@@ -2,6 +2,7 @@ package karmada
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -34,12 +35,13 @@ func Report(d core.Decision) *workv1alpha2.PlacementDecision {
 
 // reportCandidates keeps the chosen ones and those that were preferred most. The others have a reason.
 func reportCandidates(report *workv1alpha2.PlacementDecision, candidates []core.Candidate, unit bool) {
+	var ranked []workv1alpha2.RankedCluster
 	for i, c := range candidates {
 		if i >= mostReportedCandidates && !c.Chosen {
 			continue
 		}
-		item := workv1alpha2.DecisionCandidate{
-			ClusterName: c.Cluster, Tier: int32(c.Tier), Score: c.Score, Weight: c.Weight, Replicas: c.Replicas, Chosen: c.Chosen,
+		item := workv1alpha2.RankedCluster{
+			Name: c.Cluster, Tier: int32(c.Tier), Score: c.Score, Weight: c.Weight, Replicas: c.Replicas, Chosen: c.Chosen,
 		}
 		if unit {
 			item.Replicas = 0 // The binding tells those of its components.
@@ -47,24 +49,22 @@ func reportCandidates(report *workv1alpha2.PlacementDecision, candidates []core.
 		if c.Available >= 0 {
 			item.Available = new(c.Available)
 		}
-		report.Candidates = append(report.Candidates, item)
+		ranked = append(ranked, item)
 	}
+	report.Ranking = workv1alpha2.NewRanking(ranked)
 }
 
 func reportRejections(report *workv1alpha2.PlacementDecision, reasons []core.Reason) {
-	position := map[string]int{}
-	for i, r := range reasons {
-		if i >= mostReportedRejections {
-			report.Omitted++
-			continue
+	report.Omitted = int32(max(0, len(reasons)-mostReportedRejections))
+	clusters := map[string][]string{}
+	for _, r := range reasons[:min(len(reasons), mostReportedRejections)] {
+		if clusters[r.Message] == nil {
+			report.Rejections = append(report.Rejections, workv1alpha2.DecisionRejection{Reason: r.Code.String(), Message: r.Message})
 		}
-		at, known := position[r.Message]
-		if !known {
-			at = len(report.Rejected)
-			position[r.Message] = at
-			report.Rejected = append(report.Rejected, workv1alpha2.DecisionRejection{Reason: r.Code.String(), Message: r.Message})
-		}
-		report.Rejected[at].Clusters = append(report.Rejected[at].Clusters, r.Cluster)
+		clusters[r.Message] = append(clusters[r.Message], r.Cluster)
+	}
+	for i := range report.Rejections {
+		report.Rejections[i].Clusters = strings.Join(clusters[report.Rejections[i].Message], " ")
 	}
 }
 
@@ -75,24 +75,28 @@ func SameReport(a, b *workv1alpha2.PlacementDecision) bool {
 		return a == b
 	}
 	left, right := *a, *b
-	left.Candidates, right.Candidates = withoutRoom(a.Candidates), withoutRoom(b.Candidates)
-	left.Groups, right.Groups = nil, nil
-	return equality.Semantic.DeepEqual(left, right) && slices.EqualFunc(a.Groups, b.Groups, func(a, b workv1alpha2.DecisionGroup) bool {
-		return a.Name == b.Name && a.Chosen == b.Chosen
-	})
+	left.Ranking, right.Ranking, left.Groups, right.Groups = "", "", nil, nil
+	return equality.Semantic.DeepEqual(left, right) && sameRanking(a.Ranking, b.Ranking) &&
+		slices.EqualFunc(a.Groups, b.Groups, func(a, b workv1alpha2.DecisionGroup) bool { return a.Name == b.Name && a.Chosen == b.Chosen })
 }
 
-// withoutRoom leaves out the room, and the order and the replicas of others that follow from it.
-func withoutRoom(candidates []workv1alpha2.DecisionCandidate) []workv1alpha2.DecisionCandidate {
-	result := slices.Clone(candidates)
-	for i := range result {
-		result[i].Available = nil
+// sameRanking leaves out the room, and the order of others that follows from it.
+func sameRanking(a, b workv1alpha2.Ranking) bool {
+	if a == b {
+		return true
 	}
-	slices.SortFunc(result, func(a, b workv1alpha2.DecisionCandidate) int {
-		if a.ClusterName < b.ClusterName {
-			return -1
-		}
-		return 1
-	})
-	return result
+	left, err := a.Clusters()
+	if err != nil {
+		return false
+	}
+	right, err := b.Clusters()
+	return err == nil && slices.Equal(withoutRoom(left), withoutRoom(right))
+}
+
+func withoutRoom(clusters []workv1alpha2.RankedCluster) []workv1alpha2.RankedCluster {
+	for i := range clusters {
+		clusters[i].Available = nil
+	}
+	slices.SortFunc(clusters, func(a, b workv1alpha2.RankedCluster) int { return strings.Compare(a.Name, b.Name) })
+	return clusters
 }

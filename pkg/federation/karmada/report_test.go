@@ -2,11 +2,13 @@ package karmada
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
@@ -27,11 +29,11 @@ func fleet(n int, free int64) core.Snapshot {
 func TestReport(t *testing.T) {
 	b := core.Binding{Kind: deployments, Workload: true, Replicas: 6, Placement: core.Placement{Strategy: core.Aggregated}}
 	got := Report(core.Decide(fleet(4, 10), b))
-	if got.Strategy != "Aggregated" || len(got.Candidates) != 2 || !got.Candidates[0].Chosen || got.Candidates[0].Replicas != 6 || *got.Candidates[0].Available != 10 {
+	if want := workv1alpha2.Ranking("m0000 chosen replicas=6 available=10\nm0002 available=10\n"); got.Strategy != "Aggregated" || got.Ranking != want {
 		t.Errorf("got %+v", got)
 	}
-	if len(got.Rejected) != 2 || got.Rejected[0].Reason != "TaintNotTolerated" || len(got.Rejected[0].Clusters) != 2 || got.Rejected[1].Reason != "NoReplicaAllotted" {
-		t.Errorf("got %+v", got.Rejected)
+	if len(got.Rejections) != 2 || got.Rejections[0].Reason != "TaintNotTolerated" || got.Rejections[0].Clusters != "m0001 m0003" || got.Rejections[1].Reason != "NoReplicaAllotted" {
+		t.Errorf("got %+v", got.Rejections)
 	}
 	later := Report(core.Decide(fleet(4, 9), b))
 	if !SameReport(got, later) || SameReport(got, nil) || SameReport(got, Report(core.Decide(fleet(6, 10), b))) {
@@ -42,10 +44,11 @@ func TestReport(t *testing.T) {
 func TestReportsAreBounded(t *testing.T) {
 	got := Report(core.Decide(fleet(5000, 10), core.Binding{Kind: deployments, Workload: true, Replicas: 5, Placement: core.Placement{Strategy: core.Aggregated}}))
 	var named int
-	for _, r := range got.Rejected {
-		named += len(r.Clusters)
+	for _, r := range got.Rejections {
+		named += len(strings.Fields(r.Clusters))
 	}
-	if len(got.Candidates) > mostReportedCandidates || named > mostReportedRejections || got.Omitted == 0 {
-		t.Errorf("%d candidates, %d rejected, %d omitted", len(got.Candidates), named, got.Omitted)
+	ranked, err := got.Ranking.Clusters()
+	if err != nil || len(ranked) > mostReportedCandidates || named > mostReportedRejections || int(got.Omitted)+named < 5000-len(ranked) {
+		t.Errorf("%d candidates (%v), %d rejected, %d omitted", len(ranked), err, named, got.Omitted)
 	}
 }

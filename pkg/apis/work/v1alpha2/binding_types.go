@@ -467,7 +467,8 @@ type ResourceBindingStatus struct {
 }
 
 // PlacementDecision explains a decision, cluster by cluster: each is a candidate, or rejected by the first check that it failed, or
-// both if it was a candidate that others were preferred to. Long lists are cut; Omitted says so.
+// both if it was a candidate that others were preferred to. Long lists are cut; Omitted says so. What is said of every cluster is text,
+// because API servers spend much more time on lists of objects, and every write of a binding pays for it.
 type PlacementDecision struct {
 	// Strategy is how replicas are divided: Duplicated, StaticWeight, DynamicWeight, Aggregated or Even.
 	// +optional
@@ -475,15 +476,16 @@ type PlacementDecision struct {
 	// SkippedAffinities are the affinity terms that could not be satisfied before the one in use, with the reason.
 	// +optional
 	SkippedAffinities []SkippedAffinity `json:"skippedAffinities,omitempty"`
-	// Candidates passed all checks of single clusters. They are in the order in which they were preferred.
+	// Ranking are the clusters that passed all checks of single clusters, in the order in which they were preferred, one in a line: its
+	// name, "chosen" if it got the object, and what it was compared by, such as replicas=3 available=12 score=100 weight=2 tier=1.
 	// +optional
-	Candidates []DecisionCandidate `json:"candidates,omitempty"`
+	Ranking Ranking `json:"ranking,omitempty"`
 	// Groups are the regions, zones, providers or values of a label that a spread constraint chose among.
 	// +optional
 	Groups []DecisionGroup `json:"groups,omitempty"`
-	// Rejected are the clusters that were left out, by reason.
+	// Rejections are the reasons for which clusters were left out.
 	// +optional
-	Rejected []DecisionRejection `json:"rejected,omitempty"`
+	Rejections []DecisionRejection `json:"rejections,omitempty"`
 	// Omitted is the number of clusters of which nothing is said because there are too many.
 	// +optional
 	Omitted int32 `json:"omitted,omitempty"`
@@ -495,30 +497,6 @@ type SkippedAffinity struct {
 	AffinityName string `json:"affinityName"`
 	// Message is the reason.
 	Message string `json:"message"`
-}
-
-// DecisionCandidate is a cluster that could be chosen, with what it was compared by.
-type DecisionCandidate struct {
-	// ClusterName is the cluster.
-	ClusterName string `json:"clusterName"`
-	// Tier is the number of the overflow affinity that matches the cluster; absent if the affinity itself does.
-	// +optional
-	Tier int32 `json:"tier,omitempty"`
-	// Score is 100 for clusters that had the object before.
-	// +optional
-	Score int64 `json:"score,omitempty"`
-	// Weight of static division.
-	// +optional
-	Weight int64 `json:"weight,omitempty"`
-	// Available is how many replicas, or sets of components of an object that is placed as a unit, the cluster had room for, those that it had included. Absent if room did not matter.
-	// +optional
-	Available *int64 `json:"available,omitempty"`
-	// Replicas that it got.
-	// +optional
-	Replicas int32 `json:"replicas,omitempty"`
-	// Chosen tells whether it got the object.
-	// +optional
-	Chosen bool `json:"chosen,omitempty"`
 }
 
 // DecisionGroup is a group of clusters that a spread constraint chose among.
@@ -540,8 +518,8 @@ type DecisionRejection struct {
 	Reason string `json:"reason"`
 	// Message names the field that decided and compares the values.
 	Message string `json:"message"`
-	// Clusters that were left out for it.
-	Clusters []string `json:"clusters"`
+	// Clusters that were left out for it, with spaces between them.
+	Clusters string `json:"clusters"`
 }
 
 // UnhealthyCopy is a copy that is unhealthy.

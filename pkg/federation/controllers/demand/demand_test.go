@@ -107,7 +107,7 @@ func TestItems(t *testing.T) {
 		}), true, "ns/a ×3 m1,m2", ""},
 		"with its group": {waiting(t, "a", 3, divided, func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: "app=x"}
-			b.Status.Decision = &workv1alpha2.PlacementDecision{Candidates: []workv1alpha2.DecisionCandidate{{ClusterName: "m2"}}}
+			b.Status.Decision = &workv1alpha2.PlacementDecision{Ranking: "m2\n"}
 		}), true, "ns/a ×3 m2", ""},
 		"no such cluster for a copy": {waiting(t, "a", 2, `{growth: standard, clusterAffinity: {labelSelector: {matchLabels: {tier: burst}}}}`), true, "ns/a ×2  or a shoot", ""},
 	} {

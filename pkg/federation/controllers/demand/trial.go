@@ -117,7 +117,10 @@ func (t *trial) item(b bindings.Binding) fleetv1alpha1.GrowthDemandItem {
 	}
 	decision := core.Decide(t.enlarged, translated)
 	if decision.Failure == nil {
-		item.Clusters = candidates(decision, b.BindingStatus().Decision)
+		if item.Clusters, err = candidates(decision, b.BindingStatus().Decision); err != nil {
+			item.Useless = err.Error()
+			return item
+		}
 	}
 	item.NewShoot = t.createdHelps(spec, translated)
 	if len(item.Clusters) == 0 && !item.NewShoot {
@@ -167,16 +170,24 @@ const maxListed = 64
 
 // candidates are the clusters that pass all checks, sorted. Those that the decision left out for the sake of groups of workloads are
 // none.
-func candidates(decision core.Decision, made *workv1alpha2.PlacementDecision) []string {
+func candidates(decision core.Decision, made *workv1alpha2.PlacementDecision) ([]string, error) {
+	var ranked []workv1alpha2.RankedCluster
+	all := made == nil || made.Omitted > 0
+	if !all {
+		var err error
+		if ranked, err = made.Ranking.Clusters(); err != nil {
+			return nil, fmt.Errorf("status.decision.ranking: %w", err)
+		}
+	}
 	var names []string
 	for _, c := range decision.Candidates() {
-		is := func(d workv1alpha2.DecisionCandidate) bool { return d.ClusterName == c.Cluster }
-		if len(names) < maxListed && (made == nil || made.Omitted > 0 || slices.ContainsFunc(made.Candidates, is)) {
+		is := func(r workv1alpha2.RankedCluster) bool { return r.Name == c.Cluster }
+		if len(names) < maxListed && (all || slices.ContainsFunc(ranked, is)) {
 			names = append(names, c.Cluster)
 		}
 	}
 	slices.Sort(names)
-	return names
+	return names, nil
 }
 
 // missing is the number of replicas that have no place; an object without replicas counts as one.
