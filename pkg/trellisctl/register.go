@@ -158,7 +158,11 @@ From then on the agent may read and report on the Works of its own member, and n
 			if name == "" {
 				return listCandidates(command, candidates)
 			}
-			chosen, err := registration.Choose(candidates, name, key)
+			accepted, err := registration.Accepted(command.Context(), fleet.Client, name)
+			if err != nil {
+				return err
+			}
+			chosen, err := registration.Choose(candidates, accepted, name, key)
 			if err != nil {
 				return err
 			}

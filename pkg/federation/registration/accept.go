@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-// Candidate is an agent that waits to be accepted.
+// Candidate is an agent that waits to be accepted, or was.
 type Candidate struct {
 	Member string
 	// ID and Version of the cluster that it says to run for.
@@ -22,11 +23,24 @@ type Candidate struct {
 	// Fingerprint of its key; its log shows the same.
 	Fingerprint string
 	Since       time.Time
-	request     *certificatesv1.CertificateSigningRequest
+	// Accepted before.
+	Accepted bool
+	request  *certificatesv1.CertificateSigningRequest
 }
 
 // Candidates lists the agents that wait, of one member or, without a name, of all. Requests that are not what agents ask for are left out.
 func Candidates(ctx context.Context, fleet client.Client, name string) ([]Candidate, error) {
+	all, err := invitedAgents(ctx, fleet, name)
+	return slices.DeleteFunc(all, func(c Candidate) bool { return c.Accepted }), err
+}
+
+// Accepted lists the agents of a member that were accepted as long as the fleet's API remembers: for an hour.
+func Accepted(ctx context.Context, fleet client.Client, name string) ([]Candidate, error) {
+	all, err := invitedAgents(ctx, fleet, name)
+	return slices.DeleteFunc(all, func(c Candidate) bool { return !c.Accepted }), err
+}
+
+func invitedAgents(ctx context.Context, fleet client.Client, name string) ([]Candidate, error) {
 	selection := []client.ListOption{client.HasLabels{MemberLabel}}
 	if name != "" {
 		selection = append(selection, client.MatchingLabels{MemberLabel: name})
@@ -50,7 +64,8 @@ func Candidates(ctx context.Context, fleet client.Client, name string) ([]Candid
 
 func candidateOf(ctx context.Context, fleet client.Client, request *certificatesv1.CertificateSigningRequest) (*Candidate, error) {
 	name := request.Labels[MemberLabel]
-	if !IsPending(request) || request.Spec.Username != InvitedUser(name) {
+	accepted := isApproved(request)
+	if !IsPending(request) && !accepted || request.Spec.Username != InvitedUser(name) {
 		return nil, nil
 	}
 	cluster := &clusterv1alpha1.Cluster{}
@@ -64,34 +79,48 @@ func candidateOf(ctx context.Context, fleet client.Client, request *certificates
 	}
 	return &Candidate{
 		Member: name, ID: request.Annotations[IDAnnotation], Version: request.Annotations[VersionAnnotation],
-		Fingerprint: fingerprint, Since: request.CreationTimestamp.Time, request: request,
+		Fingerprint: fingerprint, Since: request.CreationTimestamp.Time, Accepted: accepted, request: request,
 	}, nil
 }
 
-// Choose the candidate of a member. Of several, the fingerprint of the key, or its first eight digits at least, chooses.
-func Choose(candidates []Candidate, member, key string) (*Candidate, error) {
+// Choose the candidate of a member. Of several, the fingerprint of the key, or its first eight digits at least, chooses. Who names a key gets
+// the agent that was accepted with it before, too: an acceptance that broke off may be repeated.
+func Choose(waiting, accepted []Candidate, member, key string) (*Candidate, error) {
 	if key != "" && len(key) < 8 {
 		return nil, fmt.Errorf("--key %s: give at least the first 8 digits of the fingerprint", key)
 	}
-	var matching []Candidate
-	for _, c := range candidates {
-		if c.Member == member && strings.HasPrefix(c.Fingerprint, strings.ToLower(key)) {
-			matching = append(matching, c)
-		}
-	}
+	chosen, before := matching(waiting, member, key), matching(accepted, member, key)
 	switch {
-	case len(matching) == 1:
-		return &matching[0], nil
-	case len(matching) > 1:
-		return nil, fmt.Errorf("%d agents wait as %q: choose one with --key, by the fingerprint that its log shows", len(matching), member)
+	case len(chosen) == 1:
+		return &chosen[0], nil
+	case len(chosen) > 1:
+		return nil, fmt.Errorf("%d agents wait as %q: choose one with --key, by the fingerprint that its log shows", len(chosen), member)
+	case len(before) > 0 && key != "":
+		return &before[0], nil
+	case len(before) > 0:
+		return nil, fmt.Errorf("no agent of %q waits: the one with key %s was accepted; `trellisctl members` shows whether it serves the member", member, before[0].Fingerprint)
 	case key != "":
 		return nil, fmt.Errorf("no agent of %q waits with a key %s; `trellisctl accept` lists those that do", member, key)
 	}
 	return nil, fmt.Errorf("no agent of %q waits; `trellisctl register %s` invites one, and `trellisctl accept` lists those that wait", member, member)
 }
 
+func matching(candidates []Candidate, member, key string) []Candidate {
+	var result []Candidate
+	for _, c := range candidates {
+		if c.Member == member && strings.HasPrefix(c.Fingerprint, strings.ToLower(key)) {
+			result = append(result, c)
+		}
+	}
+	return result
+}
+
 // Accept lets a candidate be the agent of its member. What was begun is finished when it is accepted again.
 func Accept(ctx context.Context, fleet client.Client, chosen *Candidate) error {
+	if chosen.Accepted {
+		// That comes last.
+		return nil
+	}
 	if chosen.ID == "" {
 		return fmt.Errorf("the agent of %q does not say which cluster it runs for (annotation %s)", chosen.Member, IDAnnotation)
 	}

@@ -151,6 +151,7 @@ func FuzzFingerprint(f *testing.F) {
 
 func TestChoose(t *testing.T) {
 	waiting := []Candidate{{Member: "a", Fingerprint: "00112233445566"}, {Member: "b", Fingerprint: "aabbccddeeff"}, {Member: "b", Fingerprint: "aabbccdd0000"}}
+	accepted := []Candidate{{Member: "a", Fingerprint: "9900112233", Accepted: true}, {Member: "d", Fingerprint: "dd00112233", Accepted: true}}
 	for name, tc := range map[string]struct{ member, key, want, err string }{
 		"the only one":  {"a", "", "00112233445566", ""},
 		"by its key":    {"b", "AABBCCDDEE", "aabbccddeeff", ""},
@@ -159,8 +160,11 @@ func TestChoose(t *testing.T) {
 		"short key":     {"a", "0011", "", "8 digits"},
 		"wrong key":     {"a", "ffffffff", "", "no agent of a waits with a key"},
 		"nobody":        {"c", "", "", "trellisctl register c"},
+		"once more":     {"d", "dd001122", "dd00112233", ""},
+		"accepted":      {"d", "", "", "the one with key dd00112233 was accepted"},
+		"another waits": {"a", "99001122", "9900112233", ""},
 	} {
-		got, err := Choose(waiting, tc.member, tc.key)
+		got, err := Choose(waiting, accepted, tc.member, tc.key)
 		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), tc.err) || err == nil && got.Fingerprint != tc.want {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}

@@ -163,6 +163,13 @@ func IsPending(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Conditions) == 0 && len(request.Status.Certificate) == 0
 }
 
+func isApproved(request *certificatesv1.CertificateSigningRequest) bool {
+	_, denied := Denied(request)
+	return !denied && slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
+}
+
 // Denied gives the words with which a request was denied, or could not be signed.
 func Denied(request *certificatesv1.CertificateSigningRequest) (string, bool) {
 	for _, c := range request.Status.Conditions {

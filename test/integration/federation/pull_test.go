@@ -121,12 +121,24 @@ func (p *pulled) waiting(t *testing.T) []registration.Candidate {
 
 func (p *pulled) accept(t *testing.T) {
 	t.Helper()
-	chosen, err := registration.Choose(p.waiting(t), p.name, "")
+	chosen, err := registration.Choose(p.waiting(t), nil, p.name, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := registration.Accept(ctx, fleet, chosen); err != nil {
 		t.Fatal(err)
+	}
+	// Who did not hear of it does it again.
+	accepted, err := registration.Accepted(ctx, fleet, p.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := registration.Choose(nil, accepted, p.name, chosen.Fingerprint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := registration.Accept(ctx, fleet, again); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -179,7 +191,7 @@ func TestPullMember(t *testing.T) {
 	if after := p.waiting(t); len(after) != 1 || after[0].Fingerprint != before[0].Fingerprint || after[0].ID == "" || after[0].Version == "" {
 		t.Errorf("an agent that starts again asks with the same key: got %+v, before %+v", after, before)
 	}
-	if _, err := registration.Choose(before, p.name, "0000000000"); err == nil {
+	if _, err := registration.Choose(before, nil, p.name, "0000000000"); err == nil {
 		t.Error("a key that is not the agent's is not accepted")
 	}
 	p.accept(t)
