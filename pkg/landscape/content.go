@@ -369,11 +369,13 @@ func shootsPhase(ctx context.Context, r *run) error {
 	})
 }
 
+// shootUnfinished says what a shoot lacks, or "". When its operation has succeeded, system components may still be on their way:
+// metrics-server measures for a while before it serves its API.
 func shootUnfinished(shoot *unstructured.Unstructured) string {
 	operation, _, _ := unstructured.NestedMap(shoot.Object, "status", "lastOperation")
 	observed, _, _ := unstructured.NestedInt64(shoot.Object, "status", "observedGeneration")
 	if operation["state"] == "Succeeded" && observed == shoot.GetGeneration() {
-		return ""
+		return strings.Join(unmetConditions(shoot), ", ")
 	}
 	if operation == nil {
 		return "waits for a seed"

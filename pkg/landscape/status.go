@@ -157,19 +157,25 @@ func objectHealth(object *unstructured.Unstructured) health {
 	} else if object.GetKind() == shootKind.Kind {
 		line.healthy, line.detail = false, "not yet reconciled"
 	}
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		c, _ := entry.(map[string]any)
-		if c["status"] == "True" {
-			continue
-		}
+	if unmet := unmetConditions(object); len(unmet) > 0 {
 		line.healthy = false
-		line.detail = strings.TrimPrefix(fmt.Sprintf("%s; %v: %v", line.detail, c["type"], c["message"]), "; ")
+		line.detail = strings.TrimPrefix(line.detail+"; "+strings.Join(unmet, "; "), "; ")
 	}
 	if line.detail == "" {
 		line.detail = "ready"
 	}
 	return line
+}
+
+// unmetConditions are those that are not True, with what they say.
+func unmetConditions(object *unstructured.Unstructured) (unmet []string) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, entry := range conditions {
+		if c, _ := entry.(map[string]any); c["status"] != "True" {
+			unmet = append(unmet, fmt.Sprintf("%v: %v", c["type"], c["message"]))
+		}
+	}
+	return unmet
 }
 
 // Exec returns a command that runs inside the landscape's node.

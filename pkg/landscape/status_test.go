@@ -25,6 +25,16 @@ func TestObjectHealth(t *testing.T) {
 			name: "shoot in the making", kind: "Shoot", detail: "Create Processing, 43%",
 			status: map[string]any{"lastOperation": map[string]any{"type": "Create", "state": "Processing", "progress": int64(43)}},
 		},
+		{
+			name: "shoot whose components start", kind: "Shoot", detail: "Create Succeeded, 100%; SystemComponentsHealthy: not yet; EveryNodeReady: one is not",
+			status: map[string]any{
+				"lastOperation": map[string]any{"type": "Create", "state": "Succeeded", "progress": int64(100)},
+				"conditions": []any{
+					map[string]any{"type": "SystemComponentsHealthy", "status": "Progressing", "message": "not yet"},
+					map[string]any{"type": "EveryNodeReady", "status": "False", "message": "one is not"},
+				},
+			},
+		},
 		{name: "shoot that nobody has seen", kind: "Shoot", detail: "not yet reconciled"},
 		{
 			name: "seed without gardenlet", kind: "Seed", detail: "GardenletReady: no heartbeat",
@@ -59,6 +69,15 @@ func TestShootUnfinished(t *testing.T) {
 	shoot.Object["status"].(map[string]any)["observedGeneration"] = int64(2)
 	if reason := shootUnfinished(shoot); reason != "" {
 		t.Errorf("a finished shoot is not: %s", reason)
+	}
+	component := map[string]any{"type": "SystemComponentsHealthy", "status": "Progressing", "message": "APIService v1beta1.metrics.k8s.io: API is not available yet"}
+	shoot.Object["status"].(map[string]any)["conditions"] = []any{map[string]any{"type": "EveryNodeReady", "status": "True"}, component}
+	if got, want := shootUnfinished(shoot), "SystemComponentsHealthy: APIService v1beta1.metrics.k8s.io: API is not available yet"; got != want {
+		t.Errorf("a shoot whose system components start: got %q, want %q", got, want)
+	}
+	component["status"] = "True"
+	if reason := shootUnfinished(shoot); reason != "" {
+		t.Errorf("a healthy shoot is not finished: %s", reason)
 	}
 }
 
