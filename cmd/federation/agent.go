@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,9 +37,9 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		RunE: func(*cobra.Command, []string) error {
 			logger := textlogger.NewLogger(logging)
 			ctrl.SetLogger(logger)
-			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			config, err := memberConfig(kubeconfig)
 			if err != nil {
-				return fmt.Errorf("reading the member's kubeconfig %q: %w", kubeconfig, err)
+				return err
 			}
 			options.Member = config
 			return agent.Run(logr.NewContext(ctrl.SetupSignalHandler(), logger), options)
@@ -60,4 +61,21 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	logging.AddFlags(goFlags)
 	flags.AddGoFlagSet(goFlags)
 	return cmd
+}
+
+// memberConfig leads to the member by a kubeconfig, or without one as the pod's service account. (BuildConfigFromFlags warns of the latter,
+// which is how agents run.)
+func memberConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig != "" {
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("reading the member's kubeconfig %q: %w", kubeconfig, err)
+		}
+		return config, nil
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no --kubeconfig of the member is given, and this is no pod of it: %w", err)
+	}
+	return config, nil
 }
