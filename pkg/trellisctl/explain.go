@@ -87,7 +87,7 @@ func (f *Fleet) Explain(ctx context.Context, out io.Writer, object, namespace st
 // objectKey understands what kubectl does: kinds, resources, short names, each with a group if need be.
 func (f *Fleet) objectKey(object, namespace string) (bindings.TemplateKey, error) {
 	resource, name, found := strings.Cut(object, "/")
-	if !found || resource == "" || name == "" {
+	if !found || resource == "" || name == "" || strings.Contains(name, "/") {
 		return bindings.TemplateKey{}, fmt.Errorf("%q: write TYPE/NAME, such as deployment/nginx", object)
 	}
 	discoveryClient, err := discovery.NewDiscoveryClientForConfig(f.Config)
@@ -111,12 +111,25 @@ func (f *Fleet) objectKey(object, namespace string) (bindings.TemplateKey, error
 func mappingFor(mapper meta.RESTMapper, discoveryClient *discovery.DiscoveryClient, resource string) (*meta.RESTMapping, error) {
 	cached := discoveryOnce{discoveryClient}
 	mapper = restmapper.NewShortcutExpander(mapper, cached, nil)
-	group := schema.ParseGroupResource(strings.ToLower(resource))
-	gvk, err := mapper.KindFor(group.WithVersion(""))
+	gvk, err := kindFor(mapper, strings.ToLower(resource))
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the fleet knows no type %q; `kubectl api-resources` lists those that it knows", resource)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the fleet knows no resource %q: %w", resource, err)
+		return nil, fmt.Errorf("type %q: %w", resource, err)
 	}
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// kindFor understands deployments.v1.apps, deployments.apps and deployments.
+func kindFor(mapper meta.RESTMapper, resource string) (schema.GroupVersionKind, error) {
+	versioned, group := schema.ParseResourceArg(resource)
+	if versioned != nil {
+		if gvk, err := mapper.KindFor(*versioned); err == nil {
+			return gvk, nil
+		}
+	}
+	return mapper.KindFor(group.WithVersion(""))
 }
 
 // discoveryOnce is for one command, which asks once.
@@ -134,15 +147,18 @@ func (f *Fleet) explainAbsence(ctx context.Context, key bindings.TemplateKey) er
 	if err != nil {
 		return err
 	}
-	if object == nil {
-		return fmt.Errorf("the fleet has no %s %s", key.Kind, key.NamespacedName)
+	switch {
+	case object == nil && key.Namespace != "":
+		return fmt.Errorf("the fleet has no %s; is it in another namespace (-n)?", key)
+	case object == nil:
+		return fmt.Errorf("the fleet has no %s", key)
 	}
 	return fmt.Errorf("%s is not propagated: no PropagationPolicy or ClusterPropagationPolicy selects it (or its namespace is never propagated); see spec.resourceSelectors of the policies", key)
 }
 
 func explainSummary(out io.Writer, b bindings.Binding) {
 	spec, status := b.BindingSpec(), b.BindingStatus()
-	fmt.Fprintf(out, "%s %s\n", spec.Resource.Kind, client.ObjectKey{Namespace: spec.Resource.Namespace, Name: spec.Resource.Name})
+	fmt.Fprintf(out, "%s %s\n", spec.Resource.Kind, nameIn(spec.Resource.Namespace, spec.Resource.Name))
 	fmt.Fprintf(out, "Policy:     %s\n", policyOf(b))
 	if scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionScheduled); scheduled != nil {
 		fmt.Fprintf(out, "Scheduled:  %s (%s)%s\n", scheduled.Status, scheduled.Reason, unlessTrue(scheduled))

@@ -298,7 +298,7 @@ func ended(b bindings.Binding, status *workv1alpha2.RolloutStatus) (bool, error)
 
 func printRollout(out io.Writer, b bindings.Binding, pending string, now time.Time) error {
 	resource, status := b.BindingSpec().Resource, b.BindingStatus().Rollout
-	fmt.Fprintf(out, "%s %s\n", resource.Kind, client.ObjectKey{Namespace: resource.Namespace, Name: resource.Name})
+	fmt.Fprintf(out, "%s %s\n", resource.Kind, nameIn(resource.Namespace, resource.Name))
 	fmt.Fprintf(out, "Policy:    %s\n", policyOf(b))
 	fmt.Fprintf(out, "Rollout:   %d, %s (%s) for %s\n", status.Number, status.Phase, status.Reason, age(status.Since, now))
 	if status.StableRevision == status.UpdateRevision {

@@ -109,7 +109,12 @@ type TemplateKey struct {
 }
 
 // String is for logs.
-func (k TemplateKey) String() string { return k.Kind + " " + k.NamespacedName.String() }
+func (k TemplateKey) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.NamespacedName.String()
+}
 
 // TemplateKeyOf an object of that kind.
 func TemplateKeyOf(object client.Object, gvk schema.GroupVersionKind) TemplateKey {

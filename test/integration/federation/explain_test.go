@@ -54,7 +54,7 @@ spec:
 `)
 	apply(t, fleet, namespace, narrow...)
 	eventually(t, "the other cluster has a reason", func() error {
-		got, err := explain(t, "deployments.apps/nginx", namespace)
+		got, err := explain(t, "deployments.v1.apps/nginx", namespace)
 		if err != nil {
 			return err
 		}
@@ -66,9 +66,11 @@ spec:
 
 	for object, want := range map[string]string{
 		"deployment":            "write TYPE/NAME",
-		"dragon/nginx":          `the fleet knows no resource "dragon"`,
-		"deployment/missing":    "the fleet has no Deployment",
-		"namespace/kube-system": "is not propagated: no PropagationPolicy",
+		"deployment/nginx/x":    "write TYPE/NAME",
+		"dragon/nginx":          "the fleet knows no type \"dragon\"; `kubectl api-resources`",
+		"deployment/missing":    "the fleet has no Deployment " + namespace + "/missing; is it in another namespace (-n)?",
+		"node/missing":          "the fleet has no Node missing",
+		"namespace/kube-system": "Namespace kube-system is not propagated: no PropagationPolicy",
 	} {
 		if _, err := explain(t, object, namespace); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", object, err, want)
