@@ -2,11 +2,14 @@ package trellisctl
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -53,7 +56,26 @@ func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the fleet at %s: %w", config.Host, err)
 	}
+	if _, err := fleet.RESTMapper().RESTMapping(clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind()); err != nil {
+		return nil, explainAccess(config.Host, err)
+	}
 	return &Fleet{Client: fleet, Config: config}, nil
+}
+
+// explainAccess says what to do about an API that cannot be used as a fleet's.
+func explainAccess(host string, err error) error {
+	const fetch = "kubeconfigs are valid for an hour unless --expiration says otherwise, and none of before a rotation of the fleet's credentials; " +
+		"fetch another with `trellisctl kubeconfig`"
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the API at %s is not that of a fleet: it serves no kind Cluster. A fleet is a shoot with the extension federation; name one "+
+			"with --project and --shoot, or --fleet-kubeconfig. If it is one, its controllers have not started yet", host)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the fleet at %s does not accept the credentials: %w; %s", host, err, fetch)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return fmt.Errorf("the fleet at %s has a certificate of another authority than the kubeconfig: %w; %s", host, err, fetch)
+	}
+	return fmt.Errorf("connecting to the fleet at %s: %w", host, err)
 }
 
 func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (*rest.Config, error) {
