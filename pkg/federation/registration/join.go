@@ -51,6 +51,9 @@ func Join(ctx context.Context, fleet, member client.Client, config *rest.Config,
 	if err := ValidateName(options.Name); err != nil {
 		return err
 	}
+	if err := validateEndpoint("--endpoint", options.Endpoint); err != nil {
+		return err
+	}
 	authority, err := authorityOf(config, options.Endpoint)
 	if err != nil {
 		return err

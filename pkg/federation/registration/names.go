@@ -3,6 +3,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -38,6 +39,18 @@ func ValidateName(name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 || len(validation.IsDNS1123Label(clusterv1alpha1.ExecutionNamespace(name))) > 0 {
 		return fmt.Errorf("name %q: use up to %d lower-case letters, digits and dashes, beginning and ending with a letter or digit",
 			name, validation.DNS1123LabelMaxLength-len(clusterv1alpha1.ExecutionNamespacePrefix))
+	}
+	return nil
+}
+
+// validateEndpoint checks an address that people give for an API; the flag is for the error. Empty means another source.
+func validateEndpoint(flag, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	switch {
+	case endpoint == "":
+		return nil
+	case err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%s %q: write the URL of an API, such as https://api.example.com:6443", flag, endpoint)
 	}
 	return nil
 }

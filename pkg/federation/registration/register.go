@@ -45,6 +45,9 @@ func Register(ctx context.Context, fleet client.Client, config *rest.Config, opt
 	if err := ValidateName(options.Name); err != nil {
 		return nil, err
 	}
+	if err := validateEndpoint("--fleet-endpoint", options.Endpoint); err != nil {
+		return nil, err
+	}
 	authority, err := authorityOf(config, options.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("the fleet's kubeconfig: %w", err)

@@ -34,6 +34,17 @@ func TestValidateName(t *testing.T) {
 	}
 }
 
+func TestValidateEndpoint(t *testing.T) {
+	for endpoint, fits := range map[string]bool{
+		"": true, "https://api.example.com": true, "https://[::1]:6443/prefix": true,
+		"api.example.com": false, "http://api.example.com": false, "https://": false, "https://a:b@c": false, "https://a?b": false, "https://a#b": false,
+	} {
+		if err := validateEndpoint("--endpoint", endpoint); (err == nil) != fits {
+			t.Errorf("%q: %v", endpoint, err)
+		}
+	}
+}
+
 func TestTokensAreRenewedAtHalfTime(t *testing.T) {
 	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	account := types.NamespacedName{Namespace: "n", Name: "a"}
