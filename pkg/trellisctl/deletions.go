@@ -114,8 +114,7 @@ func (f *Fleet) ListHeld(ctx context.Context, out io.Writer, selection heldSelec
 		return err
 	}
 	if len(works) == 0 {
-		fmt.Fprintln(out, "No deletion waits for a confirmation")
-		return nil
+		return f.tellNoneHeld(ctx, out, selection)
 	}
 	t := newTable(out, "CLUSTER", "KIND", "NAMESPACE", "NAME", "ASKED FOR")
 	for i := range works {
@@ -124,6 +123,17 @@ func (f *Fleet) ListHeld(ctx context.Context, out io.Writer, selection heldSelec
 		t.row(cluster, object.GetKind(), object.GetNamespace(), object.GetName(), age(*works[i].DeletionTimestamp, now)+" ago")
 	}
 	return t.Flush()
+}
+
+// tellNoneHeld finds out a mistyped member.
+func (f *Fleet) tellNoneHeld(ctx context.Context, out io.Writer, selection heldSelection) error {
+	if selection.cluster != "" {
+		if err := f.Client.Get(ctx, client.ObjectKey{Name: selection.cluster}, &clusterv1alpha1.Cluster{}); err != nil {
+			return explainMember(err, selection.cluster)
+		}
+	}
+	fmt.Fprintln(out, "No deletion waits for a confirmation")
+	return nil
 }
 
 // AnswerHeld confirms deletions, or has the objects kept.
@@ -141,6 +151,9 @@ func (f *Fleet) AnswerHeld(ctx context.Context, out io.Writer, selection heldSel
 		if err := f.Client.Patch(ctx, &works[i], client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("annotating Work %s: %w", client.ObjectKeyFromObject(before), err)
 		}
+	}
+	if len(works) == 0 {
+		return f.tellNoneHeld(ctx, out, selection)
 	}
 	verb := map[string]string{workv1alpha1.ConfirmDeletionYes: "confirmed", workv1alpha1.ConfirmDeletionKeep: "taken back; the objects stay in the members"}[answer]
 	fmt.Fprintf(out, "%s %s\n", counted(len(works), "deletion"), verb)

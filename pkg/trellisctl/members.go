@@ -164,10 +164,7 @@ func (c *cli) taintCommand(use, short, long string, effect corev1.TaintEffect, s
 func (f *Fleet) setUnschedulable(ctx context.Context, name string, effect corev1.TaintEffect, set bool) error {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("the fleet has no member %q; `trellisctl members` shows those that it has", name)
-		}
-		return err
+		return explainMember(err, name)
 	}
 	before := cluster.DeepCopy()
 	cluster.Spec.Taints = unschedulable(cluster.Spec.Taints, effect, set)
@@ -175,6 +172,14 @@ func (f *Fleet) setUnschedulable(ctx context.Context, name string, effect corev1
 		return fmt.Errorf("spec.taints of member %s: %w", name, err)
 	}
 	return nil
+}
+
+// explainMember says what to do about a member that cannot be read.
+func explainMember(err error, name string) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the fleet has no member %q; `trellisctl members` shows those that it has", name)
+	}
+	return fmt.Errorf("reading member %s: %w", name, err)
 }
 
 func unschedulable(taints []corev1.Taint, effect corev1.TaintEffect, set bool) []corev1.Taint {
