@@ -5,6 +5,8 @@ package members
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -51,21 +53,37 @@ func (p *Pool) Refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, se
 	if member, found := p.Get(cluster.Name); found && member.fingerprint == fingerprint {
 		return member, nil
 	}
-	member, err := connect(ctx, cluster.Name, config, header, fingerprint, p.changed)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to member %s: %w", cluster.Name, err)
-	}
-	p.replace(cluster.Name, member)
-	p.changed(cluster.Name, nil)
-	return member, nil
+	return p.connect(ctx, cluster.Name, config, header, fingerprint)
 }
 
-// Use connects to a cluster by a configuration of the caller's own, unless there is a connection already.
+// Use connects to a cluster by a configuration of the caller's own, or connects anew when the file with its certificate authority has
+// changed.
 func (p *Pool) Use(ctx context.Context, cluster string, config *rest.Config) (*Member, error) {
-	if member, found := p.Get(cluster); found {
-		return member, nil
+	old, found := p.Get(cluster)
+	config = withLimits(rest.CopyConfig(config))
+	if err := readAuthority(config); err != nil {
+		if found {
+			return old, nil
+		}
+		return nil, fmt.Errorf("connecting to member %s: %w", cluster, err)
 	}
-	member, err := connect(ctx, cluster, withLimits(rest.CopyConfig(config)), nil, "", p.changed)
+	fingerprint := fingerprintOf(config, "", nil)
+	if found && old.fingerprint == fingerprint {
+		return old, nil
+	}
+	return p.connect(ctx, cluster, config, nil, fingerprint)
+}
+
+// readAuthority of a file that may change, as those of service accounts do.
+func readAuthority(config *rest.Config) (err error) {
+	if config.CAFile != "" && len(config.CAData) == 0 {
+		config.CAData, err = os.ReadFile(config.CAFile)
+	}
+	return err
+}
+
+func (p *Pool) connect(ctx context.Context, cluster string, config *rest.Config, proxyHeader http.Header, fingerprint string) (*Member, error) {
+	member, err := connect(ctx, cluster, config, proxyHeader, fingerprint, p.changed)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to member %s: %w", cluster, err)
 	}
