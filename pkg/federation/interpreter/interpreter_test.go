@@ -187,15 +187,17 @@ func TestHealth(t *testing.T) {
 		object string
 		want   Health
 	}{
-		"Deployment ready":        {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Healthy},
-		"Deployment not observed": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Unhealthy},
-		"Deployment unavailable":  {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 1}}", Unhealthy},
-		"Deployment of none":      {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}", Healthy},
-		"Pod running":             {"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}", Healthy},
-		"Pod pending":             {"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Pending}}", Unhealthy},
-		"Service":                 {"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: ClusterIP}, status: {loadBalancer: {}}}", Healthy},
-		"Service that waits":      {"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: LoadBalancer}, status: {loadBalancer: {}}}", Unhealthy},
-		"ConfigMap":               {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", Unknown},
+		"Deployment ready":                                      {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Healthy},
+		"Deployment not observed":                               {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}}", Unhealthy},
+		"Deployment unavailable":                                {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 2}, status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 1}}", Unhealthy},
+		"Deployment of one, whose old pod is what is available": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 1, unavailableReplicas: 1}}", Unhealthy},
+		"Deployment of one, updated":                            {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", Healthy},
+		"Deployment of none":                                    {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}", Healthy},
+		"Pod running":                                           {"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}", Healthy},
+		"Pod pending":                                           {"{apiVersion: v1, kind: Pod, metadata: {name: x}, status: {phase: Pending}}", Unhealthy},
+		"Service":                                               {"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: ClusterIP}, status: {loadBalancer: {}}}", Healthy},
+		"Service that waits":                                    {"{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: LoadBalancer}, status: {loadBalancer: {}}}", Unhealthy},
+		"ConfigMap":                                             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", Unknown},
 	}
 	for name, tc := range tests {
 		if got := healthOf(parse(t, tc.object)); got != tc.want {

@@ -10,10 +10,11 @@ import (
 
 func init() { maps.Copy(kinds, thirdParty) }
 
-// rolledOut judges kinds with the fields of a Deployment.
+// rolledOut judges kinds with the fields of a Deployment. As long as there are pods of the revision before, it may be these that are
+// available, and not one of those that are updated.
 func rolledOut(spec, status fields) bool {
 	updated := status.number("updatedReplicas")
-	return updated >= spec.numberOr("replicas", 1) && status.number("availableReplicas") >= updated
+	return updated >= spec.numberOr("replicas", 1) && status.number("replicas") <= updated && status.number("availableReplicas") >= updated
 }
 
 // ready judges kinds that say it by the condition Ready.
