@@ -207,6 +207,57 @@ func TestAClusterThatIsChosenAndGetsNothingIsNotCalledLeftOut(t *testing.T) {
 	}
 }
 
+// TestExplainTellsOfIdlePromises: room that is promised to what does not start looks free to people.
+func TestExplainTellsOfIdlePromises(t *testing.T) {
+	clusters := []Cluster{member("m1", withRoom(6)), member("m2", withRoom(4)), member("m3", withRoom(50), tainted(corev1.TaintEffectNoSchedule)), member("m4")}
+	aggregated := Placement{Strategy: Aggregated}
+	previous := func(b Binding, targets ...Target) Binding {
+		b.Previous = targets
+		return b
+	}
+	limited := aggregated
+	limited.Limits = []Limit{{Max: new(int32(3))}}
+	one := Placement{Strategy: Aggregated, Spread: []SpreadConstraint{{Path: "spec.placement.spreadConstraints[0]", Field: FieldCluster, Max: new(1)}}}
+	unit := workload(1, one)
+	unit.SetOf([]Component{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 3}})
+	tests := map[string]struct {
+		idle    Promises
+		binding Binding
+		want    string
+	}{
+		"nothing is promised":        {nil, workload(20, aggregated), "the clusters that fit have room for 10 of 20 replicas; m3: "},
+		"part of what is free":       {Promises{"m1": {Pods: 2}, "m2": {Pods: 1}}, workload(10, aggregated), "the clusters that fit have room for 7 of 10 replicas; room for 3 more is promised to replicas of other objects that were sent there and do not start; m3: "},
+		"no more than is wanted":     {Promises{"m1": {Pods: 6}, "m2": {Pods: 4}}, workload(2, aggregated), "the clusters that fit have room for 0 of 2 replicas; room for 2 more is promised"},
+		"by clusters that don't fit": {Promises{"m3": {Pods: 9}, "m4": {Pods: 9}}, workload(20, aggregated), "the clusters that fit have room for 10 of 20 replicas; m3: "},
+		"perhaps to itself":          {Promises{"m1": {Pods: 2}}, previous(workload(20, aggregated), Target{"m1", 2}), "the clusters that fit have room for 10 of 20 replicas; m3: "},
+		"to others, beside itself":   {Promises{"m1": {Pods: 5}}, previous(workload(20, aggregated), Target{"m1", 2}), "the clusters that fit have room for 7 of 20 replicas; room for 3 more is promised"},
+		"more than it may have":      {Promises{"m1": {Pods: 3}, "m2": {Pods: 2}}, workload(10, limited), "the clusters that fit have room for 5 of 10 replicas; room for 1 more is promised"},
+		"in one cluster":             {Promises{"m1": {Pods: 6}, "m2": {Pods: 1}}, workload(4, one), "spec.placement.spreadConstraints[0]: 1 clusters have room for 3 of 4 replicas; room for 4 more is promised"},
+		"for a unit":                 {Promises{"m1": {Pods: 2}}, unit, "spec.placement.spreadConstraints[0]: 1 clusters have room for 0 of 1 sets of components; room for 1 more is promised"},
+		"where room doesn't count":   {Promises{"m1": {Pods: 6}}, workload(10, Placement{Strategy: StaticWeight, Limits: limited.Limits}), "spec.placement.replicaScheduling.limits: the clusters that were chosen may have 9 of 10 replicas; m3: "},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(NewSnapshot(clusters).WithPromises(tc.idle).WithIdle(tc.idle), tc.binding)
+			if got := d.Explain(); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestExplainLeavesOutWhatMayStart: a promise that is kept before long is nothing to tell people.
+func TestExplainLeavesOutWhatMayStart(t *testing.T) {
+	s := NewSnapshot([]Cluster{member("m1", withRoom(6))}).WithPromises(Promises{"m1": {Pods: 5}})
+	b := workload(4, Placement{Strategy: Aggregated})
+	if got, want := Decide(s, b).Explain(), "the clusters that fit have room for 1 of 4 replicas"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := Decide(s.WithIdle(Promises{"m1": {Pods: 2}}), b).Explain(), "the clusters that fit have room for 1 of 4 replicas; room for 2 more is promised"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestExplainGroupsClusters(t *testing.T) {
 	s := NewSnapshot([]Cluster{member("m1"), member("m2"), member("m3", tainted(corev1.TaintEffectNoSchedule))})
 	d := Decide(s, workload(2, Placement{Terms: naming("m3")}))

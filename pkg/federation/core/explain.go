@@ -289,10 +289,50 @@ func (d Decision) Explain() string {
 	}
 	if d.Failure != nil {
 		parts = append(parts, d.Failure.Message)
+		if more := d.idleRoom(); more > 0 {
+			parts = append(parts, fmt.Sprintf("room for %d more is promised to replicas of other objects that were sent there and do not start", more))
+		}
 	} else {
 		parts = append(parts, "placed on "+d.targetNames())
 	}
 	return strings.Join(append(parts, d.groupedReasons()...), "; ")
+}
+
+// idleRoom is for how many more replicas there would be room, where it was lacking, if nothing were promised to replicas that do not start:
+// people see that room free in the clusters. What the object may have been promised itself doesn't count.
+func (d Decision) idleRoom() int64 {
+	a := d.attempt
+	if d.Failure.Kind != NoRoom || len(a.snapshot.idle) == 0 || !a.binding.Placement.Strategy.Dynamic() {
+		return 0
+	}
+	candidates := a.withIdle()
+	needs := needsOf(a.binding)
+	var more int64
+	for i := range candidates {
+		c, cluster := &candidates[i], &a.snapshot.clusters[candidates[i].index]
+		c.estimate = a.estimate(cluster, &needs)
+		holds := c.holds()
+		c.estimate = needs.fit(cluster.Room, a.snapshot.promises[cluster.Name].Minus(a.snapshot.idle[cluster.Name]))
+		more += max(0, c.holds()-holds-c.previous)
+	}
+	return min(more, int64(a.binding.Replicas))
+}
+
+// withIdle are the clusters that fit and have promised something to replicas that do not start, with what bounds their share.
+func (a *attempt) withIdle() []candidate {
+	previous := make(map[string]int32, len(a.binding.Previous))
+	for _, t := range a.binding.Previous {
+		previous[t.Cluster] = t.Replicas
+	}
+	var list []candidate
+	for i, code := range a.codes {
+		name := a.snapshot.clusters[i].Name
+		if _, idle := a.snapshot.idle[name]; idle && code == Fits {
+			list = append(list, candidate{index: int32(i), most: unlimited, previous: int64(previous[name])})
+		}
+	}
+	a.setLimits(list)
+	return list
 }
 
 func (d Decision) targetNames() string {

@@ -72,6 +72,8 @@ type Snapshot struct {
 	clusters []Cluster
 	index    map[string]int
 	promises Promises
+	// idle is the part of the promises that explanations name.
+	idle Promises
 }
 
 // NewSnapshot takes clusters in any order.
@@ -88,6 +90,13 @@ func NewSnapshot(clusters []Cluster) Snapshot {
 // WithPromises gives the same clusters with less room. The promises must not change while the result is in use.
 func (s Snapshot) WithPromises(promises Promises) Snapshot {
 	s.promises = promises
+	return s
+}
+
+// WithIdle tells which part of the promises is for replicas that clusters were sent and that do not start. It changes no decision, but what
+// explanations say. It must not change while the result is in use.
+func (s Snapshot) WithIdle(idle Promises) Snapshot {
+	s.idle = idle
 	return s
 }
 

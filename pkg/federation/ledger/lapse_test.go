@@ -174,7 +174,36 @@ func TestNumberlessReports(t *testing.T) {
 	l.later(2 * lapse)
 	promisedPods(t, l.Ledger, "a", 0)
 	l.Forget(key("x"))
-	if len(l.entries)+len(l.in)+len(l.promised) > 0 {
+	if len(l.entries)+len(l.in)+len(l.promised.of)+len(l.idle.of) > 0 {
 		t.Errorf("something is left: %+v", l.Ledger)
+	}
+}
+
+// TestWhatDoesNotStartIsTold: who lacks room because of it sees it free in the cluster.
+func TestWhatDoesNotStartIsTold(t *testing.T) {
+	const told = "the clusters that fit have room for 5 of 8 replicas; room for 3 more is promised to replicas of other objects that were sent there and do not start"
+	explained := func(l *lapsing) string {
+		d := mustDecide(t, l.Ledger, "other", 8, showing(nil, roomFor("a", 10, 2)))
+		l.Withdraw(key("other"))
+		return d.Explain()
+	}
+	l := newLapsing(t)
+	if got := explained(l); got != told {
+		t.Errorf("got %s, want %s", got, told)
+	}
+	for name, report := range map[string]Report{
+		"its controllers have not seen it": {Running: 2, Generation: 1},
+		"they may have started it":         {Numberless: true, Settled: 5, Generation: 1},
+		"it runs, and is not surveyed yet": {Running: 5, Settled: 5, Generation: 1},
+	} {
+		l := newLapsing(t)
+		l.hear(report)
+		if got, want := explained(l), "the clusters that fit have room for 5 of 8 replicas"; got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	l.Forget(key("x"))
+	if len(l.idle.of) > 0 {
+		t.Errorf("something is left: %v", l.idle.of)
 	}
 }

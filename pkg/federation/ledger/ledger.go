@@ -65,10 +65,8 @@ type Ledger struct {
 	entries map[types.NamespacedName]*entry
 	// in has the bindings that have something to do with a cluster.
 	in map[string]map[types.NamespacedName]*entry
-	// promised is the sum over the entries. Decisions hold on to it to explain themselves: what lent says was given to one is never
-	// changed again, but copied first.
-	promised core.Promises
-	lent     bool
+	// promised is the sum over the entries, and idle the part of it that is for replicas that do not start.
+	promised, idle sums
 	// surveys are when those that were taken in last were begun.
 	surveys map[string]time.Time
 }
@@ -112,7 +110,7 @@ const DefaultLapse = 10 * time.Minute
 func New(now func() time.Time, lapse time.Duration) *Ledger {
 	return &Ledger{
 		now: now, lapse: lapse, entries: map[types.NamespacedName]*entry{}, in: map[string]map[types.NamespacedName]*entry{},
-		promised: core.Promises{}, surveys: map[string]time.Time{},
+		promised: sums{of: core.Promises{}}, idle: sums{of: core.Promises{}}, surveys: map[string]time.Time{},
 	}
 }
 
@@ -135,8 +133,7 @@ func (l *Ledger) Decide(key types.NamespacedName, generation int64, b core.Bindi
 		}
 		e.landed(now)
 	})
-	decision := core.Decide(snapshot.WithPromises(l.promised), b)
-	l.lent = true
+	decision := core.Decide(snapshot.WithPromises(l.promised.lend()).WithIdle(l.idle.lend()), b)
 	if b.Workload {
 		l.change(key, func(e *entry) {
 			e.request, e.inFlight, e.written = b.Request, replicasOf(decision.Targets), 0
@@ -248,7 +245,7 @@ func (l *Ledger) Forget(key types.NamespacedName) {
 func (l *Ledger) Promised(cluster string) core.Resources {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.promised[cluster].Plus(core.Resources{})
+	return l.promised.of[cluster].Plus(core.Resources{})
 }
 
 // settle ends the promises that surveys show, and those that lapse.
@@ -329,7 +326,10 @@ func (l *Ledger) add(key types.NamespacedName, e *entry, sign int64) {
 	for cluster := range union(e.assigned, e.inFlight, e.doubt) {
 		l.enlist(cluster, key, e, sign)
 		if replicas := int64(e.open(cluster)); replicas > 0 {
-			l.sum(cluster, onePodAtLeast(e.request).Times(sign*replicas))
+			l.promised.add(cluster, onePodAtLeast(e.request).Times(sign*replicas))
+		}
+		if replicas := int64(e.idle(cluster)); replicas > 0 {
+			l.idle.add(cluster, onePodAtLeast(e.request).Times(sign*replicas))
 		}
 	}
 }
@@ -364,14 +364,35 @@ func (e *entry) open(cluster string) int32 {
 	return max(0, e.wanted(cluster)-e.counted[cluster]-e.lapsed[cluster])
 }
 
-func (l *Ledger) sum(cluster string, amount core.Resources) {
-	if l.lent {
-		l.promised, l.lent = maps.Clone(l.promised), false
+// idle is the number of open replicas that the cluster has dealt with and does not run, as far as its reports tell.
+func (e *entry) idle(cluster string) int32 {
+	r := e.reported[cluster]
+	if r.Numberless {
+		return 0
 	}
-	if sum := l.promised[cluster].Plus(amount); isNothing(sum) {
-		delete(l.promised, cluster)
+	return min(e.open(cluster), max(0, r.Settled-r.Running-e.lapsed[cluster]))
+}
+
+// sums of resources by cluster. Decisions hold on to them to explain themselves: what was lent to one is never changed again, but copied
+// first.
+type sums struct {
+	of   core.Promises
+	lent bool
+}
+
+func (s *sums) lend() core.Promises {
+	s.lent = true
+	return s.of
+}
+
+func (s *sums) add(cluster string, amount core.Resources) {
+	if s.lent {
+		s.of, s.lent = maps.Clone(s.of), false
+	}
+	if sum := s.of[cluster].Plus(amount); isNothing(sum) {
+		delete(s.of, cluster)
 	} else {
-		l.promised[cluster] = sum
+		s.of[cluster] = sum
 	}
 }
 

@@ -129,7 +129,7 @@ func TestPromiseEndsWithTheSurveyThatShowsThePods(t *testing.T) {
 	l.Forget(key("x"))
 	l.Forget(key("other"))
 	promisedPods(t, l, "a", 0)
-	if len(l.entries)+len(l.in)+len(l.promised) > 0 {
+	if len(l.entries)+len(l.in)+len(l.promised.of)+len(l.idle.of) > 0 {
 		t.Fatalf("something is left: %+v", l)
 	}
 }

@@ -66,6 +66,59 @@ func TestWhatNeverRunsStarvesNobody(t *testing.T) {
 	hasPlace(t, namespace, "refused")
 }
 
+// TestRoomForWhatDoesNotRunIsTold has a member with room for four, all of it promised to a Deployment that the member has looked at and whose
+// pods never come: another one is told so, since the room looks free.
+func TestRoomForWhatDoesNotRunIsTold(t *testing.T) {
+	startFederation(t)
+	server := newSmallMember(1, 4)
+	t.Cleanup(server.Close)
+	server.Changed = func(resource, namespace, name string, value map[string]any) {
+		if metadata, ok := value["metadata"].(map[string]any); ok && resource == "deployments" {
+			metadata["generation"] = 1
+			value["status"] = map[string]any{"observedGeneration": 1, "unavailableReplicas": 4}
+		}
+	}
+	joinSimulated(t, "idle", server.Server)
+	namespace := newNamespace(t)
+	policy := &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "by-room"},
+		Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+			Placement:         aggregatedIn("idle"),
+		},
+	}
+	refused := oneCore(namespace, "refused")
+	refused.Spec.Replicas = new(int32(4))
+	if err := fleet.Create(ctx, policy); err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.Create(ctx, refused); err != nil {
+		t.Fatal(err)
+	}
+	hasPlace(t, namespace, "refused")
+	eventually(t, "the member tells that none of it runs", func() error {
+		b, err := bindingNamed(namespace, "refused")
+		if err == nil && (len(b.Status.AggregatedStatus) == 0 || b.Status.AggregatedStatus[0].Status == nil) {
+			err = fmt.Errorf("status is %+v", b.Status.AggregatedStatus)
+		}
+		return err
+	})
+	if err := fleet.Create(ctx, oneCore(namespace, "other")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other one knows why it has no room", func() error {
+		b, err := bindingNamed(namespace, "other")
+		if err != nil {
+			return err
+		}
+		const want = "room for 0 of 1 replicas; room for 1 more is promised to replicas of other objects that were sent there and do not start"
+		if scheduled := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionScheduled); scheduled == nil || !strings.Contains(scheduled.Message, want) {
+			return fmt.Errorf("condition is %+v", scheduled)
+		}
+		return nil
+	})
+}
+
 func bindingNamed(namespace, deployment string) (*workv1alpha2.ResourceBinding, error) {
 	b := &workv1alpha2.ResourceBinding{}
 	return b, fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment + "-deployment"}, b)
