@@ -20,6 +20,10 @@ func main() {
 	switch {
 	case errors.As(err, &exit):
 		os.Exit(exit.Code)
+	case err != nil && ctx.Err() != nil:
+		// What a shell says of commands that were interrupted.
+		fmt.Fprintln(os.Stderr, "Interrupted")
+		os.Exit(130)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
