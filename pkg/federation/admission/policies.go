@@ -106,7 +106,8 @@ func quotas() admissionv1.ValidatingAdmissionPolicySpec {
 	return whenSpecChanges(policyv1alpha1.GroupVersion.Group, []string{"federatedresourcequotas"}, []variable{
 		{"assignments", orEmptyList("object.spec", "staticAssignments")},
 	}, []rule{
-		{amounts("object.spec.overall") + " && variables.assignments.all(a, " + amounts("a.hard") + ")", "spec: amounts must not be negative"},
+		{amounts("object.spec.overall"), "spec.overall: amounts must not be negative"},
+		{"variables.assignments.all(a, " + amounts("a.hard") + ")", "spec.staticAssignments: hard: amounts must not be negative"},
 		{"variables.assignments.all(a, size(a.clusterName) <= 52 && " + isDNSLabel("a.clusterName") + ")", "spec.staticAssignments: clusterName must be the name of a cluster"},
 		{"variables.assignments.all(a, a.hard.all(k, k in object.spec.overall))", "spec.staticAssignments: every resource that is assigned must be in spec.overall"},
 		{"object.spec.overall.all(k, variables.assignments.filter(a, k in a.hard).map(a, quantity(string(a.hard[k])).asApproximateFloat()).sum() " +
