@@ -188,6 +188,9 @@ func (p *predictor) binding(ctx context.Context, o Object, policy *policies.Poli
 		return now
 	}
 	content, err := policies.ContentOf(o.Then)
+	if err == nil {
+		err = policy.Refusal()
+	}
 	if err != nil {
 		change.note("%v", err)
 		return now

@@ -136,6 +136,10 @@ func TestPredict(t *testing.T) {
 		"preserved":                  {now: []policies.Policy{a}, binding: kept, want: "web: m1 Kept 2->0"},
 		"another number of replicas": {now: []policies.Policy{a}, then: []policies.Policy{a}, binding: bound(web("web", 1), a, "m1"), want: "web: m1 Scaled 1->2"},
 		"scheduling is suspended":    {now: []policies.Policy{a}, then: []policies.Policy{policy("a", on("m2"))}, binding: suspended, want: "web: m1 Unchanged 2->2", note: "suspended"},
+		"a policy that is refused": {
+			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on(strings.Repeat("m", 64<<10)))}, binding: bound(web("web", 2), a, "m1"),
+			want: "web: m1 Unchanged 2->2", note: "PropagationPolicy shop/a: spec.placement has",
+		},
 		"beyond a quota": {
 			now: []policies.Policy{a}, then: []policies.Policy{policy("a", on("m1", "m2"))}, quotas: []policyv1alpha1.FederatedResourceQuota{quota},
 			binding: bound(web("web", 2), a, "m1"), want: "web: m1 Unchanged 2->2", note: "FederatedResourceQuota shop/small",
