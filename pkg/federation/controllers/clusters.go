@@ -181,8 +181,7 @@ func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.Condit
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
-	neverReady := cluster.Status.KubernetesVersion == ""
-	if known == nil || known.Status == answer || neverReady || known.Reason == clusterv1alpha1.ReasonHibernated {
+	if known == nil || known.Status == answer || neverReady(cluster, known.Reason) || known.Reason == clusterv1alpha1.ReasonHibernated {
 		delete(c.since, cluster.Name)
 		return answer
 	}
@@ -200,6 +199,12 @@ func (c *clusters) damped(cluster *clusterv1alpha1.Cluster, answer metav1.Condit
 	}
 	delete(c.since, cluster.Name)
 	return answer
+}
+
+// neverReady tells whether nothing has answered so far. The version doesn't tell it of a member with an agent, who writes that with its first
+// report.
+func neverReady(cluster *clusterv1alpha1.Cluster, reason string) bool {
+	return cluster.Status.KubernetesVersion == "" || reason == reasonNotAccepted || reason == reasonNotReported
 }
 
 // surveyDue also counts clusters of which nothing is known yet.

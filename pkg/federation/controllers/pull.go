@@ -93,6 +93,7 @@ const longestSilence = time.Minute
 // Reasons of the condition Ready of members that have an agent.
 const (
 	reasonNotAccepted = "WaitingForAcceptance"
+	reasonNotReported = "WaitingForReport"
 	reasonSilent      = "AgentNotHeard"
 )
 
@@ -134,7 +135,7 @@ func (c *clusters) hear(ctx context.Context, cluster *clusterv1alpha1.Cluster) (
 	}
 	reported := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionAgentReported)
 	if lease.Spec.RenewTime == nil || reported == nil {
-		return metav1.ConditionUnknown, reasonSilent, "The agent was accepted, and has not reported yet", nil
+		return metav1.ConditionUnknown, reasonNotReported, "The agent was accepted, and has not reported yet", nil
 	}
 	if silent := c.silence(cluster.Name, lease); silent > allowedSilence(lease) {
 		return metav1.ConditionUnknown, reasonSilent, fmt.Sprintf("The agent in the member has not been heard of since %s", lease.Spec.RenewTime.UTC().Format(time.RFC3339)), nil
