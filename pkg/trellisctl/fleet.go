@@ -19,6 +19,7 @@ import (
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	fleetv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/fleet/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
@@ -39,11 +40,13 @@ func (a *fleetAccess) flags(command *cobra.Command) {
 type Fleet struct {
 	Client client.Client
 	Config *rest.Config
+	// Address of the API for others, if it is not that of the configuration: URL, or empty.
+	Address string
 }
 
 // fleet connects to the fleet that the flags name.
 func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
-	config, err := c.fleetConfig(ctx, access)
+	config, address, err := c.fleetConfig(ctx, access)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,7 @@ func (c *cli) fleet(ctx context.Context, access fleetAccess) (*Fleet, error) {
 	if _, err := fleet.RESTMapper().RESTMapping(clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind()); err != nil {
 		return nil, explainAccess(config.Host, err)
 	}
-	return &Fleet{Client: fleet, Config: config}, nil
+	return &Fleet{Client: fleet, Config: config, Address: address}, nil
 }
 
 // explainAccess says what to do about an API that cannot be used as a fleet's.
@@ -78,26 +81,42 @@ func explainAccess(host string, err error) error {
 	return fmt.Errorf("connecting to the fleet at %s: %w", host, err)
 }
 
-func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (*rest.Config, error) {
+func (c *cli) fleetConfig(ctx context.Context, access fleetAccess) (config *rest.Config, address string, err error) {
 	if access.kubeconfig != "" || access.context != "" {
-		return configFrom(access.kubeconfig, access.context, "--fleet-kubeconfig")
+		config, err = configFrom(access.kubeconfig, access.context, "--fleet-kubeconfig")
+		return config, "", err
 	}
 	session, err := c.connect()
 	if err != nil {
-		return nil, fmt.Errorf("%w; or name the fleet with --fleet-kubeconfig FILE", err)
+		return nil, "", fmt.Errorf("%w; or name the fleet with --fleet-kubeconfig FILE", err)
 	}
 	if session.Target.Shoot == "" {
-		return nil, errors.New("which fleet? Add --project NAME --shoot NAME (the fleet's), or --fleet-kubeconfig FILE")
+		return nil, "", errors.New("which fleet? Add --project NAME --shoot NAME (the fleet's), or --fleet-kubeconfig FILE")
 	}
 	shoot, err := session.Shoot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	kubeconfig, err := session.ShootKubeconfig(ctx, shoot, AccessAdmin, time.Hour)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err = clientcmd.NewDefaultClientConfig(*kubeconfig, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err == nil && config.ServerName != "" {
+		// The garden's endpoints have it reached by another way than others have.
+		address = externalAddress(shoot)
+	}
+	return config, address, err
+}
+
+// externalAddress is the URL of a shoot's API; empty if it has none yet.
+func externalAddress(shoot *corev1beta1.Shoot) string {
+	for _, address := range shoot.Status.AdvertisedAddresses {
+		if address.Name == corev1beta1.AdvertisedAddressExternal {
+			return address.URL
+		}
+	}
+	return ""
 }
 
 // configFrom reads a kubeconfig as kubectl does.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 	certutil "k8s.io/client-go/util/cert"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // What people take for a fleet, and is none, or none any more for their credentials.
@@ -61,5 +63,19 @@ func TestOtherThanAFleet(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// Agents reach a fleet from elsewhere than who uses the garden's endpoints.
+func TestExternalAddress(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	if got := externalAddress(shoot); got != "" {
+		t.Errorf("got %q of a shoot that has none", got)
+	}
+	shoot.Status.AdvertisedAddresses = []corev1beta1.ShootAdvertisedAddress{
+		{Name: corev1beta1.AdvertisedAddressInternal, URL: "https://internal"}, {Name: corev1beta1.AdvertisedAddressExternal, URL: "https://external"},
+	}
+	if got := externalAddress(shoot); got != "https://external" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -51,6 +51,9 @@ the same name again gives another.`,
 				return err
 			}
 			options.Name = arguments[0]
+			if options.Endpoint == "" {
+				options.Endpoint = fleet.Address
+			}
 			invitation, err := registration.Register(command.Context(), fleet.Client, fleet.Config, options)
 			if err != nil {
 				return err
@@ -73,7 +76,7 @@ the same name again gives another.`,
 	flags := command.Flags()
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, to apply the manifest at once instead of printing it")
 	flags.StringVar(&kubeContext, "context", "", "context in that kubeconfig (default: its current one)")
-	flags.StringVar(&options.Endpoint, "fleet-endpoint", "", "URL of the fleet's API as the agent reaches it (default: the one of the fleet's kubeconfig)")
+	flags.StringVar(&options.Endpoint, "fleet-endpoint", "", "URL of the fleet's API as the agent reaches it (default: that of the shoot, or of --fleet-kubeconfig)")
 	flags.DurationVar(&options.TokenLifetime, "token-lifetime", time.Hour, "how long the agent may ask to be accepted with this manifest")
 	flags.StringVar(&agent.Image, "image", "", "image of the agent (default: that of the fleet's controllers in this version)")
 	flags.StringSliceVar(&agent.Namespaces, "allow-namespaces", nil, "namespaces in which the fleet may manage objects, and none without a namespace (default: everything)")

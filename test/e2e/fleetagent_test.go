@@ -34,7 +34,7 @@ func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kube
 // policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without a trace, too.
 func TestFleetAgent(t *testing.T) {
 	l := open(t)
-	garden, fleet := l.gardenKubectl(), l.shoot(t, "fleet")
+	fleet := l.shoot(t, "fleet")
 	l.createShoot(t, "edge")
 	l.waitForShoot(t, "edge", "Create", 6*time.Minute)
 	edge := l.shoot(t, "edge")
@@ -49,9 +49,8 @@ func TestFleetAgent(t *testing.T) {
 	l.joinsAndLeaves(t, "edge", fleet, edge)
 	edge.eventually(t, time.Minute, equals(strings.TrimSpace(before)), "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name")
 
-	address := garden.run(t, "-n", "garden-demo", "get", "shoot", "fleet", "-o", `jsonpath={.status.advertisedAddresses[?(@.name=="external")].url}`)
 	image := l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "get", "deployment", "federation", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
-	agent := l.fleetCommand(t, "", "register", "edge", "--fleet-endpoint", address, "--image", image)
+	agent := l.fleetCommand(t, "", "register", "edge", "--image", image)
 	edge.apply(t, agent)
 	var key string
 	edge.eventually(t, 2*time.Minute, func(out string) error {
