@@ -105,6 +105,8 @@ func (a *autoscaling) follow(ctx context.Context, f *autoscalingv1alpha1.Federat
 	current, err := a.scales.Get(ctx, f.Namespace, target)
 	if err != nil {
 		a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionFalse, Reason: "FailedGetScale", Message: err.Error()})
+		// What was computed before is not true any more, and this is the condition that `kubectl get -o wide` shows.
+		a.say(f, autoscale.Condition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionUnknown, Reason: "FailedGetScale", Message: err.Error()})
 		return nil
 	}
 	a.say(f, autoscale.Condition{Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue, Reason: "SucceededGetScale", Message: "The number of replicas could be read"})

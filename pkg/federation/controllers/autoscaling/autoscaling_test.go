@@ -311,9 +311,13 @@ func TestWhatCannotBeScaled(t *testing.T) {
 		return map[string]*simulated{"a": {pods: 2, answers: use("8", 2)}, "b": {pods: 2, answers: use("8", 2)}}
 	}
 	f := newFixture(t, nil, 0, busy())
+	f.reconcile()
 	f.scales.err = errors.New("no such thing")
-	if got := told(f.reconcile(), autoscalingv2.AbleToScale); got != "FailedGetScale: no such thing" {
-		t.Error(got)
+	status := f.reconcile()
+	for _, kind := range []autoscalingv2.HorizontalPodAutoscalerConditionType{autoscalingv2.AbleToScale, autoscalingv2.ScalingActive} {
+		if got := told(status, kind); got != "FailedGetScale: no such thing" {
+			t.Errorf("%s: %s", kind, got)
+		}
 	}
 	f = newFixture(t, nil, 0, busy())
 	f.scales.refused = errors.New("no")
