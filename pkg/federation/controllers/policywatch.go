@@ -3,7 +3,11 @@ package controllers
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,6 +20,8 @@ import (
 // A request without namespace stands for a cluster-wide policy.
 type policyWatch struct {
 	client    client.Client
+	mapper    meta.RESTMapper
+	events    events.EventRecorder
 	templates *templateWatches
 	// wake has objects looked at.
 	wake *inlet[bindings.TemplateKey]
@@ -30,6 +36,7 @@ func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err := w.wakeClaimed(ctx, policy); err != nil || policy.Spec == nil {
 		return reconcile.Result{}, err
 	}
+	w.tellUnknownKinds(policy)
 	for gvk := range policy.Kinds() {
 		if err := w.templates.ensure(gvk); err != nil {
 			return reconcile.Result{}, err
@@ -41,6 +48,17 @@ func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) 
 		w.wake.add(keys...)
 	}
 	return reconcile.Result{}, nil
+}
+
+// tellUnknownKinds of a policy: mistyped ones, or such that are served later.
+func (w *policyWatch) tellUnknownKinds(policy policies.Policy) {
+	for i, s := range policy.Spec.ResourceSelectors {
+		gvk := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		if _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); isNoMatch(err) {
+			w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, "KindNotServed", "Propagate",
+				"spec.resourceSelectors[%d]: the fleet serves no kind %s in %s; nothing is selected by it until it does", i, s.Kind, s.APIVersion)
+		}
+	}
 }
 
 // get gives a policy without spec when there is none of that name any more.

@@ -288,7 +288,7 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 	templates := newTemplateWatches(mgr.GetCache(), c, worksController, dependents.WatchKind)
 	dependents.Using(templates.ensure)
 	taught.templates = templates
-	w := &policyWatch{client: mgr.GetClient(), templates: templates, wake: wake}
+	w := &policyWatch{client: mgr.GetClient(), mapper: mgr.GetRESTMapper(), events: mgr.GetEventRecorder("propagation"), templates: templates, wake: wake}
 	policies, err := controller.New("policies", mgr, typedOptions[reconcile.Request](options, w))
 	if err != nil {
 		return err

@@ -31,6 +31,14 @@ func TestUnknownClusterIsExplained(t *testing.T) {
 	condition(t, namespace, workv1alpha2.ConditionScheduled, metav1.ConditionFalse, "no cluster fits: 0 of 2")
 }
 
+func TestUnknownKindIsTold(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	apply(t, fleet, namespace, parse(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: mistyped}, spec: {
+		resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}, {apiVersion: apps/v1, kind: Deploymint, name: web}]}}`)[0])
+	warned(t, namespace, "KindNotServed", "spec.resourceSelectors[1]", "no kind Deploymint in apps/v1")
+}
+
 func TestBadPoliciesAreRefused(t *testing.T) {
 	namespace := newNamespace(t)
 	const selectors = `resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]`
