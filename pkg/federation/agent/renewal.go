@@ -19,6 +19,10 @@ type renewal struct {
 	pause time.Duration
 }
 
+// mostPauses bounds the pause, in AuthorityIntervals: who completes a rotation some minutes after the new authority signs shall not lock
+// agents out.
+const mostPauses = 10
+
 // renewals replace the certificate when half of its life is over, or when the fleet has a newer authority. One that has expired ends the
 // agent: it starts again by asking to be accepted.
 func (a *agent) renewals(ctx context.Context) error {
@@ -47,7 +51,7 @@ func (r *renewal) step(ctx context.Context, leaf *x509.Certificate) time.Duratio
 	err := r.renew(ctx)
 	if err == nil && outdated {
 		// The API server may know of an authority before who signs does.
-		wait, r.pause = r.pause, min(2*r.pause, time.Hour)
+		wait, r.pause = r.pause, min(2*r.pause, mostPauses*r.AuthorityInterval)
 		return wait
 	}
 	if err != nil && !errors.Is(err, errUndecided) && ctx.Err() == nil {

@@ -58,6 +58,7 @@ func AddAgent(ctx context.Context, mgr manager.Manager, agent AgentOptions) erro
 		addAgentInterpretation(ctx, mgr, options, taught, agent.Name),
 		addAgentExecution(mgr, options, agent, pool, changes, taught),
 		addAgentReport(ctx, mgr, options, agent, pool),
+		mgr.Add(&farewell{cache: mgr.GetCache(), agent: agent, retry: time.Second}),
 	)
 }
 
@@ -109,7 +110,7 @@ func addAgentReport(ctx context.Context, mgr manager.Manager, options Options, a
 	r := &report{client: mgr.GetClient(), members: pool, agent: agent, now: time.Now, lifetime: ctx}
 	settings := typedOptions[reconcile.Request](options, r)
 	settings.MaxConcurrentReconciles = 1
-	changed := predicate.Or[*clusterv1alpha1.Cluster](predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}, deletionStarted())
+	changed := predicate.TypedGenerationChangedPredicate[*clusterv1alpha1.Cluster]{}
 	return setup.Add(mgr, "report", settings, setup.Objects(mgr.GetCache(), &clusterv1alpha1.Cluster{}, changed))
 }
 
@@ -121,11 +122,6 @@ func (r *report) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, types.NamespacedName{Name: request.Name}, cluster); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if cluster.DeletionTimestamp != nil {
-		if err := r.agent.Leaving(ctx); err != nil {
-			return reconcile.Result{}, err
-		}
 	}
 	before := cluster.DeepCopy()
 	r.look(ctx, cluster)

@@ -116,6 +116,8 @@ func joinSimulated(t *testing.T, name string, server *simulated.Server) {
 		eventually(t, name+" has left the fleet", func() error {
 			return wantGone(fleet.Get(ctx, types.NamespacedName{Name: name}, &clusterv1alpha1.Cluster{}))
 		})
+		remove(t, fleet, secret)
+		finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(name))
 	})
 	eventually(t, name+" is ready and its nodes are known", func() error {
 		if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {

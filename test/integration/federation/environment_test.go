@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -42,6 +43,8 @@ const (
 type apiServers struct {
 	folder, binary, etcd string
 	stops                []func()
+	// started counts the kube-apiservers.
+	started atomic.Int32
 }
 
 func startAPIServers(binary string) (*apiServers, error) {
@@ -145,22 +148,22 @@ func (s *apiServers) startEtcd() error {
 	}
 }
 
-// start runs one kube-apiserver and gives access to it as a cluster administrator.
-func (s *apiServers) start(name string) (*rest.Config, error) {
+// start runs one kube-apiserver, which knows nothing of earlier ones, and gives access to it as a cluster administrator until it is stopped.
+func (s *apiServers) start(name string) (config *rest.Config, stop func(), err error) {
 	address := freeAddress()
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	authority, err := os.ReadFile(s.file("ca.crt"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := os.WriteFile(s.file(name+"-clients.crt"), authority, 0o600); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	command := exec.Command(s.binary, "kube-apiserver",
-		"--etcd-servers="+s.etcd, "--etcd-prefix=/"+name, "--cert-dir="+s.file(name),
+		"--etcd-servers="+s.etcd, fmt.Sprintf("--etcd-prefix=/%s-%d", name, s.started.Add(1)), "--cert-dir="+s.file(name),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+port,
 		"--client-ca-file="+s.file(name+"-clients.crt"), "--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
@@ -173,21 +176,21 @@ func (s *apiServers) start(name string) (*rest.Config, error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(s.file(name + ".log"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s.stops = append(s.stops, func() {
+	stop = func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		_ = log.Close()
-	})
+	}
 	return &rest.Config{
 		Host: "https://" + address, BearerToken: token, QPS: 1000, Burst: 1000,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	}, nil
+	}, stop, nil
 }
 
 // startControllers runs in a cluster those of Kubernetes' controllers that the test needs.

@@ -96,9 +96,11 @@ func startAll(servers *apiServers) error {
 	}
 	configs := map[string]*rest.Config{}
 	for _, name := range append([]string{"fleet"}, memberNames...) {
-		if configs[name], err = servers.start(name); err != nil {
+		config, stop, err := servers.start(name)
+		if err != nil {
 			return err
 		}
+		configs[name], servers.stops = config, append(servers.stops, stop)
 	}
 	for name, config := range configs {
 		if err := waitReady(config); err != nil {

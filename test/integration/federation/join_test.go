@@ -24,10 +24,11 @@ import (
 // startCluster runs one more API server, which is no member yet.
 func startCluster(t *testing.T, name string) (*rest.Config, client.Client) {
 	t.Helper()
-	config, err := servers.start(name)
+	config, stop, err := servers.start(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(stop)
 	if err := waitReady(config); err != nil {
 		t.Fatal(err)
 	}
