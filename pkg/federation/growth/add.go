@@ -200,8 +200,10 @@ func (d *decision) recordWith(p *Pool, n int64) *Record {
 	record := Record{Minimum: p.Minimum, Maximum: p.Maximum, Nodes: p.Nodes}
 	if p.Record != nil {
 		record = *p.Record
-		// Nodes that came otherwise, as the shoot's autoscaler wanted them, don't count.
-		record.Nodes = max(record.Nodes, record.Nodes+p.Nodes-max(p.Minimum, record.Nodes))
+		if p.Nodes > p.Minimum {
+			// Nodes that came otherwise, as the shoot's autoscaler wanted them, don't count: only those that the minimum held do.
+			record.Nodes = max(record.Nodes, p.Nodes-max(0, p.Minimum-max(record.Minimum, record.Nodes)))
+		}
 	}
 	record.SetMinimum = floor(p) + n
 	record.SetMaximum = max(p.Maximum, record.SetMinimum)
