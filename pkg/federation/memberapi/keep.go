@@ -17,11 +17,13 @@ const (
 	publishRetry = 5 * time.Second
 	// firstPause is after the kube-apiserver did not reach the server; it doubles up to longestPause. Each try keeps people from reading
 	// Clusters in the version for up to reachTimeout. (The subresource services/proxy, which would harm nobody, leads to pods of the fleet only.)
-	firstPause   = time.Minute
+	firstPause   = 15 * time.Second
 	longestPause = 16 * time.Minute
-	// lookAfter is how often it is looked whether the kube-apiserver still reaches the server, and lostAfter how long it may not.
+	// lookAfter is how often it is looked whether the kube-apiserver still reaches the server, which is longer than it takes to find out.
 	lookAfter = 10 * time.Second
-	lostAfter = 30 * time.Second
+	// lostAfter is how many looks in a row find that it does not, each but the first after it has been asked to try. It is no time: a process
+	// or machine that stood still for long, and runs again, has lost nothing.
+	lostAfter = 4
 )
 
 // errWithdrawn tells that somebody has removed the registration.
@@ -68,27 +70,25 @@ func sleep(ctx context.Context, d time.Duration) {
 // watch returns when the kube-apiserver has not reached the server for a while, with everything as it was before the registration, or
 // when that was removed.
 func (p *publisher) watch(ctx context.Context) error {
-	reached := time.Now()
-	for {
+	for failed := 0; ; {
 		sleep(ctx, lookAfter)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		ok, message, err := p.look(ctx)
+		reached, message, err := p.look(ctx)
 		switch {
 		case errors.Is(err, errWithdrawn):
 			return err
 		case err != nil:
 			continue // It says nothing of the way back.
-		}
-		if ok {
-			reached = time.Now()
+		case reached:
+			failed = 0
 			continue
 		}
-		if time.Since(reached) < lostAfter {
-			continue
+		if failed++; failed == lostAfter {
+			return errors.Join(&unreachedError{p.address, message}, p.unpublish(ctx))
 		}
-		return errors.Join(&unreachedError{p.address, message}, p.unpublish(ctx))
+		p.askToTry(ctx)
 	}
 }
 

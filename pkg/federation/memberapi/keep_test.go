@@ -18,10 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// aggregator is a kube-apiserver that says of an APIService whether it reaches the server.
+// aggregator is a kube-apiserver that says of an APIService whether it reaches the server. It finds out at once when it is lost, and only by
+// being asked that it is back: the worst that a real one does.
 type aggregator struct {
 	client.Client
 	reaches atomic.Bool
+	found   atomic.Bool
 }
 
 func newAggregator(t *testing.T) *aggregator {
@@ -41,12 +43,32 @@ func newAggregator(t *testing.T) *aggregator {
 			}
 			return err
 		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			a.find(object)
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			a.find(object)
+			return c.Patch(ctx, object, patch, options...)
+		},
 	})
 	return a
 }
 
+// lose has it not reach the server from now on.
+func (a *aggregator) lose() {
+	a.reaches.Store(false)
+	a.found.Store(false)
+}
+
+func (a *aggregator) find(object client.Object) {
+	if _, ok := object.(*apiregistrationv1.APIService); ok {
+		a.found.Store(a.reaches.Load())
+	}
+}
+
 func (a *aggregator) condition() apiregistrationv1.APIServiceCondition {
-	if a.reaches.Load() {
+	if a.found.Load() {
 		return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, Reason: reasonReached}
 	}
 	return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: "FailedDiscoveryCheck", Message: "no route"}
@@ -113,14 +135,14 @@ func TestWhatIsNotReachedAnyMoreIsGivenBackForAWhile(t *testing.T) {
 		if got := a.registered(t, time.Hour); got < time.Hour-2*time.Second {
 			t.Fatalf("it was registered for %s of an hour", got)
 		}
-		a.reaches.Store(false)
-		time.Sleep(lostAfter - lookAfter)
+		a.lose()
+		time.Sleep((lostAfter - 2) * lookAfter)
 		a.reaches.Store(true)
 		if got := a.registered(t, time.Minute); got != time.Minute {
 			t.Errorf("it was given back for a short break: registered for %s of a minute", got)
 		}
-		a.reaches.Store(false)
-		time.Sleep(lostAfter + 2*lookAfter)
+		a.lose()
+		time.Sleep((lostAfter + 1) * lookAfter)
 		if _, found := a.get(t); found {
 			t.Error("it is still registered")
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -31,6 +32,9 @@ const (
 	// versionPriority is below that of versions which the kube-apiserver serves by itself: who leaves the choice to it is not to depend
 	// on the server.
 	versionPriority = 50
+	// triedAnnotation changes when the kube-apiserver is to try at once whether it reaches the server. By itself it tries again after up to
+	// 30 seconds where it has failed before.
+	triedAnnotation = "federation.trellis.garden/try"
 )
 
 // reasonReached tells that the kube-apiserver has asked the server, and not that it serves the version by itself.
@@ -38,6 +42,9 @@ const reasonReached = "Passed"
 
 // reachTimeout is how long the kube-apiserver may take to reach the server, while nobody can read Clusters in the version.
 const reachTimeout = 15 * time.Second
+
+// askAgainAfter is how soon the kube-apiserver is asked to try again within reachTimeout.
+const askAgainAfter = time.Second
 
 // host is the name that the kube-apiserver expects in the server's certificate.
 func host() string { return ServiceName + "." + clusterv1alpha1.CredentialsNamespace + ".svc" }
@@ -110,15 +117,27 @@ func fillRegistration(registration *apiregistrationv1.APIService, authority []by
 }
 
 func (p *publisher) waitReached(ctx context.Context) error {
-	last := ""
+	last, asked := "", time.Now()
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true, func(ctx context.Context) (reached bool, err error) {
 		reached, last, err = p.look(ctx)
+		if err == nil && !reached && time.Since(asked) >= askAgainAfter {
+			asked = time.Now()
+			p.askToTry(ctx)
+		}
 		return reached, err
 	})
 	if wait.Interrupted(err) {
 		return &unreachedError{p.address, last}
 	}
 	return err
+}
+
+// askToTry has the kube-apiserver find out whether it reaches the server, now and not when its own time has come. That it cannot be asked is
+// no reason to give up: it tries by itself, too.
+func (p *publisher) askToTry(ctx context.Context) {
+	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIServiceName}}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, triedAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	_ = p.client.Patch(ctx, registration, client.RawPatch(types.MergePatchType, patch))
 }
 
 // unpublish has the kube-apiserver serve Clusters by itself, which it begins with the removal.

@@ -26,9 +26,10 @@ type Server struct {
 	back        *httputil.ReverseProxy
 	members     memberProxies
 
-	mu        sync.Mutex
-	front     *frontProxy
-	frontRead time.Time
+	mu    sync.Mutex
+	front *frontProxy
+	// readFrontAt is when front is read anew.
+	readFrontAt time.Time
 }
 
 // New returns a server for the fleet that config leads to. Its user must be allowed to impersonate others there.
@@ -80,22 +81,35 @@ func splitProxyPath(u *url.URL) (name string, rest url.URL, ok bool) {
 	return name, rest, true
 }
 
-// frontAge is how soon a new authority of the kube-apiserver is known.
-const frontAge = 30 * time.Second
+const (
+	// frontAge is how soon a new authority of the kube-apiserver is known.
+	frontAge = 30 * time.Second
+	// frontWait is how long requests wait for a newer one than that which is known. The kube-apiserver finds out whether it reaches the
+	// server by such requests, and gives them five seconds even when it is slow itself.
+	frontWait = time.Second
+	// frontRetry is how soon it is read again when that failed.
+	frontRetry = 5 * time.Second
+)
 
 // frontProxy reads what the fleet publishes. What was read before holds while it cannot be read.
 func (s *Server) frontProxy(ctx context.Context) (*frontProxy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.front != nil && time.Since(s.frontRead) < frontAge {
-		return s.front, nil
+	if s.front != nil {
+		if time.Now().Before(s.readFrontAt) {
+			return s.front, nil
+		}
+		bounded, cancel := context.WithTimeout(ctx, frontWait)
+		defer cancel()
+		ctx = bounded
 	}
 	published := &corev1.ConfigMap{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}, published)
+	s.readFrontAt = time.Now().Add(frontRetry)
 	if err == nil {
 		var front *frontProxy
 		if front, err = parseFrontProxy(published); err == nil {
-			s.front, s.frontRead = front, time.Now()
+			s.front, s.readFrontAt = front, time.Now().Add(frontAge)
 		}
 	}
 	if s.front == nil {
