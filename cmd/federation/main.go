@@ -64,6 +64,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.DurationVar(&options.Clusters.SurveyInterval, "cluster-survey-interval", options.Clusters.SurveyInterval, "how often a member's version, APIs, nodes and pods are looked at")
 	flags.DurationVar(&options.Clusters.FailureThreshold, "cluster-failure-threshold", options.Clusters.FailureThreshold, "how long a ready member must fail to answer before it counts as not ready")
 	flags.DurationVar(&options.Clusters.SuccessThreshold, "cluster-success-threshold", options.Clusters.SuccessThreshold, "how long a failed member must answer before it counts as ready")
+	flags.DurationVar(&options.PromiseLapse, "promise-lapse", options.PromiseLapse, "how long replicas that a member was told to run, and makes no pods for, hold room that others could have")
 	flags.StringVar(&options.MemberAPI.Listen, "member-api-address", options.MemberAPI.Listen, "address that clusters/{name}/proxy is served at for the fleet's kube-apiserver; none by default")
 	flags.StringVar(&options.MemberAPI.Address, "member-api-ip", os.Getenv("POD_IP"), "IP address by which the fleet's kube-apiserver reaches --member-api-address (default: $POD_IP)")
 	failoverFlags(flags, &options.Failover)

@@ -18,6 +18,9 @@ const (
 	ConfigKind       = "FleetConfig"
 )
 
+// leastPromiseLapse is as long as agents may take to report of pods that there are already. Room is not given to others before that.
+const leastPromiseLapse = time.Minute
+
 // Config is the providerConfig of a Shoot's extension of type federation: the settings of its fleet. What is absent is as the flags
 // of the federation controllers have it by default, which `federation --help` tells.
 type Config struct {
@@ -29,6 +32,8 @@ type Config struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// Clusters says how members are watched over.
 	Clusters ClustersConfig `json:"clusters,omitempty"`
+	// PromiseLapse is how long replicas that a member was told to run, and makes no pods for, hold room that others could have.
+	PromiseLapse *metav1.Duration `json:"promiseLapse,omitempty"`
 	// Failover says when objects leave members, and when they return.
 	Failover FailoverConfig `json:"failover,omitempty"`
 	// DeletionBudget says how many deletions at once need no confirmation.
@@ -105,6 +110,7 @@ func (c Config) validate(path *field.Path) field.ErrorList {
 		atLeast(clusters.Child("surveyInterval"), c.Clusters.SurveyInterval, time.Second),
 		atLeast(clusters.Child("failureThreshold"), c.Clusters.FailureThreshold, 0),
 		atLeast(clusters.Child("successThreshold"), c.Clusters.SuccessThreshold, 0),
+		atLeast(path.Child("promiseLapse"), c.PromiseLapse, leastPromiseLapse),
 		atLeast(failover.Child("after"), c.Failover.After, 0),
 		atLeast(failover.Child("gracefulEvictionTimeout"), c.Failover.GracefulEvictionTimeout, time.Second),
 		atLeast(failover.Child("failBackWindow"), c.Failover.FailBackWindow, 0),
@@ -143,8 +149,8 @@ func within(path *field.Path, value *int32, least, most int32) *field.Error {
 	return field.Invalid(path, *value, fmt.Sprintf("must be from %d to %d", least, most))
 }
 
-// arguments are the flags of the federation controllers that differ from their defaults.
-func (c Config) arguments() []string {
+// Arguments are the flags of the federation controllers that differ from their defaults.
+func (c Config) Arguments() []string {
 	var arguments []string
 	add := func(flag, value string) { arguments = append(arguments, "--"+flag+"="+value) }
 	duration := func(flag string, value *metav1.Duration) {
@@ -167,6 +173,7 @@ func (c Config) arguments() []string {
 	duration("cluster-survey-interval", c.Clusters.SurveyInterval)
 	duration("cluster-failure-threshold", c.Clusters.FailureThreshold)
 	duration("cluster-success-threshold", c.Clusters.SuccessThreshold)
+	duration("promise-lapse", c.PromiseLapse)
 	duration("cluster-failover-after", c.Failover.After)
 	if rate := c.Failover.EvictionsPerSecond; rate != nil {
 		add("resource-eviction-rate", strconv.FormatFloat(rate.AsApproximateFloat64(), 'g', -1, 64))

@@ -19,6 +19,7 @@ func TestSettingsOfAFleet(t *testing.T) {
 skippedNamespaces: "kube-.*|secret-.*"
 memory: 1Gi
 clusters: {probeInterval: 5s, surveyInterval: 20s, failureThreshold: 1m, successThreshold: 10s}
+promiseLapse: 30m
 failover:
   after: 0s
   evictionsPerSecond: "0.5"
@@ -31,7 +32,7 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 `, []string{
 			"--skipped-propagating-namespaces=kube-.*|secret-.*",
 			"--cluster-status-update-frequency=5s", "--cluster-survey-interval=20s", "--cluster-failure-threshold=1m0s", "--cluster-success-threshold=10s",
-			"--cluster-failover-after=0s", "--resource-eviction-rate=0.5", "--graceful-eviction-timeout=5m0s", "--fail-back=Never", "--fail-back-window=1h0m0s",
+			"--promise-lapse=30m0s", "--cluster-failover-after=0s", "--resource-eviction-rate=0.5", "--graceful-eviction-timeout=5m0s", "--fail-back=Never", "--fail-back-window=1h0m0s",
 			"--fail-back-limit=10", "--fail-back-limit-per-cluster=5", "--deletion-budget-percent=100", "--deletion-budget-at-least=0", "--deletion-budget-window=1m0s",
 		}, ""},
 		"another kind":     {"kind: Deployment", nil, "providerConfig: Invalid value"},
@@ -49,6 +50,7 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 		"regular":          {head + `skippedNamespaces: "("`, nil, "spec.extensions[federation].providerConfig.skippedNamespaces"},
 		"too little":       {head + "memory: 1Mi", nil, "providerConfig.memory"},
 		"negative":         {head + "failover: {after: -1s}", nil, "providerConfig.failover.after"},
+		"no time to start": {head + "promiseLapse: 59s", nil, `spec.extensions[federation].providerConfig.promiseLapse: Invalid value: "59s": must be at least 1m0s`},
 		"negative rate":    {head + `failover: {evictionsPerSecond: "-1"}`, nil, "providerConfig.failover.evictionsPerSecond"},
 		"other mode":       {head + "failover: {failBack: Maybe}", nil, `providerConfig.failover.failBack: Unsupported value: "Maybe"`},
 		"too many percent": {head + "deletionBudget: {percent: 101}", nil, "providerConfig.deletionBudget.percent"},
@@ -57,8 +59,8 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.err)
 		}
-		if err == nil && !slices.Equal(config.arguments(), tc.want) {
-			t.Errorf("%s: arguments %q, want %q", name, config.arguments(), tc.want)
+		if err == nil && !slices.Equal(config.Arguments(), tc.want) {
+			t.Errorf("%s: arguments %q, want %q", name, config.Arguments(), tc.want)
 		}
 	}
 }
@@ -75,7 +77,7 @@ func FuzzParseConfig(f *testing.F) {
 			}
 			return
 		}
-		for _, argument := range config.arguments() {
+		for _, argument := range config.Arguments() {
 			if !strings.HasPrefix(argument, "--") || !strings.Contains(argument, "=") {
 				t.Errorf("argument %q", argument)
 			}

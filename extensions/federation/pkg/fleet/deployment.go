@@ -57,7 +57,7 @@ func container(image string, config Config) corev1.Container {
 		Name:            Name,
 		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            append([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, config.arguments()...),
+		Args:            append([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, config.Arguments()...),
 		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: config.memoryLimit()}},
 		VolumeMounts:    []corev1.VolumeMount{{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
