@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,8 +16,9 @@ import (
 const (
 	// publishRetry is after the registration could not be written, which keeps nobody from anything.
 	publishRetry = 5 * time.Second
-	// firstPause is after the kube-apiserver did not reach the server; it doubles up to longestPause. Each try keeps people from reading
-	// Clusters in the version for up to reachTimeout. (The subresource services/proxy, which would harm nobody, leads to pods of the fleet only.)
+	// firstPause is after the kube-apiserver did not reach the server; it doubles up to longestPause. During each try, which takes up
+	// to reachTimeout, the fleet's APIs are not all known: the deletion of namespaces waits. (The subresource services/proxy, which would harm
+	// nobody, leads to pods of the fleet only.)
 	firstPause   = 15 * time.Second
 	longestPause = 16 * time.Minute
 	// lookAfter is how often it is looked whether the kube-apiserver still reaches the server, which is longer than it takes to find out.
@@ -75,7 +77,7 @@ func (p *publisher) watch(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		reached, message, err := p.look(ctx)
+		reached, message, err := p.look(ctx, clusters)
 		switch {
 		case errors.Is(err, errWithdrawn):
 			return err
@@ -88,7 +90,7 @@ func (p *publisher) watch(ctx context.Context) error {
 		if failed++; failed == lostAfter {
 			return errors.Join(&unreachedError{p.address, message}, p.unpublish(ctx))
 		}
-		p.askToTry(ctx)
+		p.askToTry(ctx, clusters)
 	}
 }
 
@@ -103,10 +105,10 @@ func (e *unreachedError) Error() string {
 	return fmt.Sprintf("the fleet's kube-apiserver does not reach %s, so it serves Clusters by itself, without clusters/proxy: %s", e.address, e.last)
 }
 
-// look tells whether the kube-apiserver reaches the server, or what it says instead.
-func (p *publisher) look(ctx context.Context) (reached bool, message string, err error) {
+// look tells whether the kube-apiserver reaches the server where it asks it for a version, or what it says instead.
+func (p *publisher) look(ctx context.Context, gv schema.GroupVersion) (reached bool, message string, err error) {
 	registration := &apiregistrationv1.APIService{}
-	err = p.client.Get(ctx, client.ObjectKey{Name: APIServiceName}, registration)
+	err = p.client.Get(ctx, client.ObjectKey{Name: nameOf(gv)}, registration)
 	if apierrors.IsNotFound(err) || err == nil && registration.Labels[managedByLabel] != managedBy {
 		return false, "", errWithdrawn
 	}

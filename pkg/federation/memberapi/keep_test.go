@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,10 +76,10 @@ func (a *aggregator) condition() apiregistrationv1.APIServiceCondition {
 	return apiregistrationv1.APIServiceCondition{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: "FailedDiscoveryCheck", Message: "no route"}
 }
 
-func (a *aggregator) get(t *testing.T) (*apiregistrationv1.APIService, bool) {
+func (a *aggregator) get(t *testing.T, name string) (*apiregistrationv1.APIService, bool) {
 	t.Helper()
 	registration := &apiregistrationv1.APIService{}
-	err := a.Get(t.Context(), client.ObjectKey{Name: APIServiceName}, registration)
+	err := a.Get(t.Context(), client.ObjectKey{Name: name}, registration)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
@@ -85,15 +87,17 @@ func (a *aggregator) get(t *testing.T) (*apiregistrationv1.APIService, bool) {
 }
 
 // registered for how much of a time.
-func (a *aggregator) registered(t *testing.T, during time.Duration) time.Duration {
+func (a *aggregator) registered(t *testing.T, during time.Duration) (clusters, trial time.Duration) {
 	t.Helper()
-	var sum time.Duration
 	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Second) {
-		if _, found := a.get(t); found {
-			sum += time.Second
+		if _, found := a.get(t, APIServiceName); found {
+			clusters += time.Second
+		}
+		if _, found := a.get(t, TrialAPIServiceName); found {
+			trial += time.Second
 		}
 	}
-	return sum
+	return clusters, trial
 }
 
 // keeping runs keepPublished in a bubble, whose time passes at once.
@@ -118,37 +122,40 @@ func keeping(t *testing.T, reaches bool, check func(t *testing.T, a *aggregator)
 
 func TestItIsTriedAgainUntilTheKubeAPIServerReachesTheServer(t *testing.T) {
 	keeping(t, false, func(t *testing.T, a *aggregator) {
-		tried := a.registered(t, 10*time.Hour)
-		if tried < 30*reachTimeout || tried > 12*time.Minute {
-			t.Errorf("people were kept from Clusters for %s of 10 hours", tried)
+		kept, tried := a.registered(t, 3*time.Hour)
+		if kept > 0 {
+			t.Errorf("people were kept from Clusters for %s of 3 hours", kept)
+		}
+		if tried < 14*reachTimeout || tried > 5*time.Minute {
+			t.Errorf("it was tried for %s of 3 hours", tried)
 		}
 		a.reaches.Store(true)
 		time.Sleep(longestPause + time.Second)
-		if got := a.registered(t, time.Hour); got != time.Hour {
-			t.Errorf("it was registered for %s of an hour in which it is reached", got)
+		if got, tried := a.registered(t, time.Hour); got != time.Hour || tried > 0 {
+			t.Errorf("it was registered for %s of an hour in which it is reached, and tried for %s", got, tried)
 		}
 	})
 }
 
 func TestWhatIsNotReachedAnyMoreIsGivenBackForAWhile(t *testing.T) {
 	keeping(t, true, func(t *testing.T, a *aggregator) {
-		if got := a.registered(t, time.Hour); got < time.Hour-2*time.Second {
+		if got, _ := a.registered(t, time.Hour); got < time.Hour-2*time.Second {
 			t.Fatalf("it was registered for %s of an hour", got)
 		}
 		a.lose()
 		time.Sleep((lostAfter - 2) * lookAfter)
 		a.reaches.Store(true)
-		if got := a.registered(t, time.Minute); got != time.Minute {
+		if got, _ := a.registered(t, time.Minute); got != time.Minute {
 			t.Errorf("it was given back for a short break: registered for %s of a minute", got)
 		}
 		a.lose()
 		time.Sleep((lostAfter + 1) * lookAfter)
-		if _, found := a.get(t); found {
+		if _, found := a.get(t, APIServiceName); found {
 			t.Error("it is still registered")
 		}
 		a.reaches.Store(true)
 		time.Sleep(firstPause)
-		if got := a.registered(t, time.Hour); got != time.Hour {
+		if got, _ := a.registered(t, time.Hour); got != time.Hour {
 			t.Errorf("reached again, it was registered for %s of an hour", got)
 		}
 	})
@@ -157,12 +164,36 @@ func TestWhatIsNotReachedAnyMoreIsGivenBackForAWhile(t *testing.T) {
 func TestWhoRemovesTheRegistrationWantsItGone(t *testing.T) {
 	keeping(t, true, func(t *testing.T, a *aggregator) {
 		time.Sleep(time.Minute)
-		registration, _ := a.get(t)
+		registration, _ := a.get(t, APIServiceName)
 		if err := a.Delete(t.Context(), registration); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.registered(t, 10*time.Hour); got > 0 {
+		if got, _ := a.registered(t, time.Hour); got > 0 {
 			t.Errorf("it was registered again, for %s", got)
+		}
+	})
+}
+
+func TestWhatAKilledServerLeftIsMendedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAggregator(t)
+		p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), authority: []byte("new")}
+		for _, gv := range []schema.GroupVersion{clusters, trial} {
+			left := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv), Labels: map[string]string{managedByLabel: managedBy}}}
+			fillRegistration(left, gv, []byte("old"))
+			if err := a.Create(t.Context(), left); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.reaches.Store(true)
+		if err := p.publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if registration, found := a.get(t, APIServiceName); !found || string(registration.Spec.CABundle) != "new" {
+			t.Errorf("registered: %v, with the authority %q", found, registration.Spec.CABundle)
+		}
+		if _, found := a.get(t, TrialAPIServiceName); found {
+			t.Error("the trial is left")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package memberapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -23,8 +25,11 @@ const (
 	// ServiceName is that of the Service and the EndpointSlice, in the namespace of the members' credentials, that lead the fleet's
 	// kube-apiserver to the server.
 	ServiceName = "member-api"
-	// APIServiceName is that of the APIService that has the kube-apiserver ask the server.
+	// APIServiceName is that of the APIService that has the kube-apiserver ask the server for Clusters.
 	APIServiceName = "v1alpha1.cluster.karmada.io"
+	// TrialAPIServiceName is that of an APIService for a version in which there is nothing. It is there for a moment, to find out whether the
+	// kube-apiserver reaches the server, which keeps nobody from reading Clusters when it does not.
+	TrialAPIServiceName = "v1.reach.federation.trellis.garden"
 
 	managedByLabel = "app.kubernetes.io/managed-by"
 	managedBy      = "trellis-federation"
@@ -40,7 +45,15 @@ const (
 // reasonReached tells that the kube-apiserver has asked the server, and not that it serves the version by itself.
 const reasonReached = "Passed"
 
-// reachTimeout is how long the kube-apiserver may take to reach the server, while nobody can read Clusters in the version.
+var (
+	clusters = clusterv1alpha1.KarmadaGroupVersion
+	trial    = schema.GroupVersion{Group: "reach.federation.trellis.garden", Version: "v1"}
+)
+
+// nameOf is the name of the APIService of a version.
+func nameOf(gv schema.GroupVersion) string { return gv.Version + "." + gv.Group }
+
+// reachTimeout is how long the kube-apiserver may take to reach the server.
 const reachTimeout = 15 * time.Second
 
 // askAgainAfter is how soon the kube-apiserver is asked to try again within reachTimeout.
@@ -67,12 +80,23 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err := p.ensure(ctx, slice, func() { fillSlice(slice, p.address) }); err != nil {
 		return err
 	}
-	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIServiceName}}
-	if err := p.ensure(ctx, registration, func() { fillRegistration(registration, p.authority) }); err != nil {
+	// What a process left that was killed keeps people from Clusters until it is mended.
+	if _, _, err := p.look(ctx, clusters); errors.Is(err, errWithdrawn) {
+		if err := p.register(ctx, trial); err != nil {
+			return err
+		}
+	}
+	return errors.Join(p.register(ctx, clusters), withdraw(context.WithoutCancel(ctx), p.client, trial))
+}
+
+// register returns when the kube-apiserver asks the server for a version. If it does not reach it, the version is not registered any more.
+func (p *publisher) register(ctx context.Context, gv schema.GroupVersion) error {
+	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv)}}
+	if err := p.ensure(ctx, registration, func() { fillRegistration(registration, gv, p.authority) }); err != nil {
 		return err
 	}
-	if err := p.waitReached(ctx); err != nil {
-		_ = p.unpublish(context.WithoutCancel(ctx))
+	if err := p.waitReached(ctx, gv); err != nil {
+		_ = withdraw(context.WithoutCancel(ctx), p.client, gv)
 		return err
 	}
 	return nil
@@ -108,21 +132,21 @@ func fillSlice(slice *discoveryv1.EndpointSlice, address netip.AddrPort) {
 }
 
 // fillRegistration leaves out the label of what kube-apiserver registers by itself, which it therefore does not put back.
-func fillRegistration(registration *apiregistrationv1.APIService, authority []byte) {
+func fillRegistration(registration *apiregistrationv1.APIService, gv schema.GroupVersion, authority []byte) {
 	registration.Spec = apiregistrationv1.APIServiceSpec{
-		Group: clusterv1alpha1.KarmadaGroupVersion.Group, Version: clusterv1alpha1.KarmadaGroupVersion.Version,
+		Group: gv.Group, Version: gv.Version,
 		Service:  &apiregistrationv1.ServiceReference{Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName, Port: new(int32(servicePort))},
 		CABundle: authority, GroupPriorityMinimum: 1000, VersionPriority: versionPriority,
 	}
 }
 
-func (p *publisher) waitReached(ctx context.Context) error {
+func (p *publisher) waitReached(ctx context.Context, gv schema.GroupVersion) error {
 	last, asked := "", time.Now()
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, reachTimeout, true, func(ctx context.Context) (reached bool, err error) {
-		reached, last, err = p.look(ctx)
+		reached, last, err = p.look(ctx, gv)
 		if err == nil && !reached && time.Since(asked) >= askAgainAfter {
 			asked = time.Now()
-			p.askToTry(ctx)
+			p.askToTry(ctx, gv)
 		}
 		return reached, err
 	})
@@ -134,8 +158,8 @@ func (p *publisher) waitReached(ctx context.Context) error {
 
 // askToTry has the kube-apiserver find out whether it reaches the server, now and not when its own time has come. That it cannot be asked is
 // no reason to give up: it tries by itself, too.
-func (p *publisher) askToTry(ctx context.Context) {
-	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIServiceName}}
+func (p *publisher) askToTry(ctx context.Context, gv schema.GroupVersion) {
+	registration := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv)}}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, triedAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
 	_ = p.client.Patch(ctx, registration, client.RawPatch(types.MergePatchType, patch))
 }
@@ -145,8 +169,13 @@ func (p *publisher) unpublish(ctx context.Context) error { return Unpublish(ctx,
 
 // Unpublish is for those who remove a server that may have had no time to say so itself.
 func Unpublish(ctx context.Context, fleet client.Client) error {
+	return errors.Join(withdraw(ctx, fleet, clusters), withdraw(ctx, fleet, trial))
+}
+
+// withdraw removes the registration of a version if it is a server's.
+func withdraw(ctx context.Context, fleet client.Client, gv schema.GroupVersion) error {
 	registration := &apiregistrationv1.APIService{}
-	if err := fleet.Get(ctx, client.ObjectKey{Name: APIServiceName}, registration); err != nil {
+	if err := fleet.Get(ctx, client.ObjectKey{Name: nameOf(gv)}, registration); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if registration.Labels[managedByLabel] != managedBy {
@@ -155,7 +184,7 @@ func Unpublish(ctx context.Context, fleet client.Client) error {
 	uid := registration.UID
 	err := fleet.Delete(ctx, registration, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("APIService %s in the fleet: %w", APIServiceName, err)
+		return fmt.Errorf("APIService %s in the fleet: %w", registration.Name, err)
 	}
 	return nil
 }

@@ -41,7 +41,10 @@ func New(config *rest.Config, fleet, live client.Reader, log logr.Logger) (*Serv
 	return &Server{fleet: fleet, live: live, log: log, back: back}, nil
 }
 
-var prefix = "/apis/" + public
+var (
+	prefix    = "/apis/" + public
+	trialPath = "/apis/" + trial.String()
+)
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,6 +64,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.toMember(w, r, who, name, rest)
 	case r.URL.Path == prefix && r.Method == http.MethodGet:
 		writeJSON(w, http.StatusOK, resources())
+	case r.URL.Path == trialPath:
+		writeJSON(w, http.StatusOK, nothing())
 	case strings.HasPrefix(r.URL.Path, prefix+"/"):
 		s.handBack(w, r, who)
 	default:

@@ -485,3 +485,34 @@ func TestKilledControllersComeBack(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where the API server does not reach the controllers, as from a fleet with workers, Clusters are read as before while it is tried.
+func TestClustersAreReadWhileThereIsNoWay(t *testing.T) {
+	address := ownAddress(t)
+	startFederation(t, func(o *controllers.Options) {
+		o.MemberAPI = memberapi.Options{Listen: "127.0.0.1:0", Address: address}
+	})
+	read := func() {
+		t.Helper()
+		if _, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trial := &apiregistrationv1.APIService{}
+	eventually(t, "it is found that there is no way", func() error {
+		read()
+		if err := fleet.Get(ctx, client.ObjectKey{Name: memberapi.TrialAPIServiceName}, trial); err != nil {
+			return err
+		}
+		for _, condition := range trial.Status.Conditions {
+			if condition.Type == apiregistrationv1.Available && condition.Status == apiregistrationv1.ConditionFalse {
+				return nil
+			}
+		}
+		return fmt.Errorf("got %+v", trial.Status.Conditions)
+	})
+	eventually(t, "the trial ends", func() error {
+		read()
+		return wantGone(fleet.Get(ctx, client.ObjectKeyFromObject(trial), trial))
+	})
+}
