@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
@@ -79,7 +78,7 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
 			if err := options.validate(); err != nil {
 				return err
 			}
-			objects, err := readPlanned(options.Files, command.InOrStdin())
+			documents, err := readPlanned(options.Files, command.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -87,7 +86,7 @@ Exit status: 0 if the plan could be made, 1 if not; with --exit-code 2 if it wou
 			if err != nil {
 				return err
 			}
-			result, err := fleet.Plan(command.Context(), objects, options, time.Now())
+			result, err := fleet.Plan(command.Context(), documents, options, time.Now())
 			if err != nil {
 				return err
 			}
@@ -125,19 +124,19 @@ func (o *PlanOptions) validate() error {
 }
 
 // readPlanned reads the documents of all files, and of the YAML and JSON files of folders.
-func readPlanned(files []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
-	var result []*unstructured.Unstructured
+func readPlanned(files []string, stdin io.Reader) ([]plan.Written, error) {
+	var result []plan.Written
 	for _, name := range files {
 		paths, err := filesOf(name)
 		if err != nil {
 			return nil, err
 		}
 		for _, path := range paths {
-			objects, err := parseFile(path, stdin)
+			documents, err := parseFile(path, stdin)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
+				return nil, err
 			}
-			result = append(result, objects...)
+			result = append(result, documents...)
 		}
 	}
 	if len(result) == 0 {
@@ -146,16 +145,16 @@ func readPlanned(files []string, stdin io.Reader) ([]*unstructured.Unstructured,
 	return result, nil
 }
 
-func parseFile(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
+func parseFile(path string, stdin io.Reader) ([]plan.Written, error) {
 	if path == "-" {
-		return plan.Parse(stdin)
+		return plan.Parse(stdin, "standard input")
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return plan.Parse(file)
+	return plan.Parse(file, path)
 }
 
 // filesOf gives the files of a folder, in the order of their names, or the name itself.
@@ -182,9 +181,9 @@ func filesOf(name string) ([]string, error) {
 	return paths, nil
 }
 
-// Plan predicts what applying, or deleting, the objects would change.
-func (f *Fleet) Plan(ctx context.Context, objects []*unstructured.Unstructured, options PlanOptions, now time.Time) (*plan.Plan, error) {
-	proposals, err := plan.Check(ctx, f.Client, objects, options.Namespace, options.Delete)
+// Plan predicts what applying, or deleting, the documents would change.
+func (f *Fleet) Plan(ctx context.Context, documents []plan.Written, options PlanOptions, now time.Time) (*plan.Plan, error) {
+	proposals, err := plan.Check(ctx, f.Client, documents, options.Namespace, options.Delete)
 	if err != nil {
 		return nil, err
 	}

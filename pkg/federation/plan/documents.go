@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,12 +21,36 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 )
 
+// Written is an object as somebody wrote it.
+type Written struct {
+	Object *unstructured.Unstructured
+	// Where it was written, such as "policy.yaml, document 2"; errors begin with it. Empty if it wasn't read from a file.
+	Where string
+}
+
+// String names it in errors.
+func (w Written) String() string {
+	name := w.Object.GetKind() + " " + w.Object.GetName()
+	if namespace := w.Object.GetNamespace(); namespace != "" {
+		name = w.Object.GetKind() + " " + namespace + "/" + w.Object.GetName()
+	}
+	if w.Where == "" {
+		return name
+	}
+	return w.Where + ": " + name
+}
+
 // Proposal is a document with the object that there is and the one that would be.
 type Proposal struct {
 	Action Action
 	// Now and Then are nil if there is no such object before, or after.
 	Now, Then *unstructured.Unstructured
+	// Where it was written, see Written.
+	Where string
 }
+
+// String names the proposal in errors.
+func (p *Proposal) String() string { return Written{p.object(), p.Where}.String() }
 
 // object is the one that would be, or else the one that there is.
 func (p *Proposal) object() *unstructured.Unstructured {
@@ -40,87 +65,101 @@ func (p *Proposal) document() Document {
 	return Document{Action: p.Action, APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// Parse reads YAML or JSON with any number of documents; lists count as their items. An error names the document by its position.
-func Parse(reader io.Reader) ([]*unstructured.Unstructured, error) {
+// Parse reads YAML or JSON with any number of documents; lists count as their items. An error names the file, the position of the document
+// among those that are not empty, and as much of its kind and name as is known.
+func Parse(reader io.Reader, file string) ([]Written, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(reader, 4096)
-	var result []*unstructured.Unstructured
+	var result []Written
 	for n := 1; ; n++ {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(&object.Object)
 		if errors.Is(err, io.EOF) {
 			return result, nil
 		}
+		where := fmt.Sprintf("%s, document %d", file, n)
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
+			return nil, fmt.Errorf("%s: %w", where, undecodable(err))
 		}
 		if len(object.Object) == 0 {
+			n--
 			continue
 		}
-		items, err := itemsOf(object)
+		items, err := itemsOf(Written{object, where})
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
+			return nil, err
 		}
 		result = append(result, items...)
 	}
 }
 
+// notAnObject is what the decoder says of a document that isn't an object, and the type that it is of.
+var notAnObject = regexp.MustCompile(`cannot unmarshal (\w+) into Go value of type map`)
+
+// undecodable says in the words of people who write files what is wrong with one.
+func undecodable(err error) error {
+	if match := notAnObject.FindStringSubmatch(err.Error()); match != nil {
+		return fmt.Errorf("it is no object but of type %s; it must have apiVersion, kind and metadata", match[1])
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
+	if strings.HasPrefix(text, "line ") {
+		text += " (lines are those of the document)"
+	}
+	return errors.New("cannot be read: " + text)
+}
+
 // itemsOf gives the object itself unless it is a list.
-func itemsOf(object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	if !object.IsList() {
-		return []*unstructured.Unstructured{object}, checkIdentity(object)
+func itemsOf(w Written) ([]Written, error) {
+	if !w.Object.IsList() {
+		return []Written{w}, w.checkIdentity()
 	}
-	list, err := object.ToList()
+	list, err := w.Object.ToList()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", w.Where, err)
 	}
-	var result []*unstructured.Unstructured
+	var result []Written
 	for i := range list.Items {
-		if err := checkIdentity(&list.Items[i]); err != nil {
-			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		item := Written{&list.Items[i], fmt.Sprintf("%s, items[%d]", w.Where, i)}
+		if err := item.checkIdentity(); err != nil {
+			return nil, err
 		}
-		result = append(result, &list.Items[i])
+		result = append(result, item)
 	}
 	return result, nil
 }
 
-func checkIdentity(object *unstructured.Unstructured) error {
-	for field, value := range map[string]string{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind()} {
-		if value == "" {
-			return fmt.Errorf("%s: must be given", field)
-		}
-	}
-	if object.GetName() == "" {
-		return errors.New("metadata.name: must be given")
+func (w Written) checkIdentity() error {
+	object := w.Object
+	switch {
+	case object.GetKind() == "":
+		return fmt.Errorf("%s: kind: must be given", w.Where)
+	case object.GetName() == "":
+		return fmt.Errorf("%s: %s: metadata.name: must be given", w.Where, object.GetKind())
+	case object.GetAPIVersion() == "":
+		return fmt.Errorf("%s: apiVersion: must be given", w)
 	}
 	switch object.GroupVersionKind().Group {
 	case workv1alpha2.GroupVersion.Group, configv1alpha1.GroupVersion.Group:
-		return fmt.Errorf("%s %s: a plan is about policies, quotas, clusters, rebalancers and the objects that are propagated, not about %s",
-			object.GetKind(), object.GetName(), object.GetAPIVersion())
+		return fmt.Errorf("%s: a plan is about policies, quotas, clusters, rebalancers and the objects that are propagated, not about %s",
+			w, object.GetAPIVersion())
 	}
 	return nil
 }
 
 // Check has the fleet's API default and validate what would be applied, or, if deleting, finds what would be deleted. Nothing is changed.
 // Objects without a namespace whose kind has one get the namespace given.
-func Check(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, namespace string, deleting bool) ([]Proposal, error) {
+func Check(ctx context.Context, c client.Client, documents []Written, namespace string, deleting bool) ([]Proposal, error) {
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict) // As kubectl does.
 	var result []Proposal
-	for _, object := range objects {
-		proposal, err := check(ctx, c, object.DeepCopy(), namespace, deleting)
+	for _, d := range documents {
+		d.Object = d.Object.DeepCopy()
+		proposal, err := check(ctx, c, d.Object, namespace, deleting)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), explained(err))
+			return nil, fmt.Errorf("%s: %w", d, refusalOf(err, c.RESTMapper(), d.Object))
 		}
+		proposal.Where = d.Where
 		result = append(result, proposal)
 	}
 	return result, nil
-}
-
-// explained adds what to do about it.
-func explained(err error) error {
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w; a plan has the fleet check documents by a dry run, for which one must be allowed to apply them", err)
-	}
-	return err
 }
 
 func check(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string, deleting bool) (Proposal, error) {

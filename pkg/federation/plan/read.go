@@ -111,8 +111,7 @@ func (r Rules) with(proposals []Proposal) (Rules, error) {
 	r.Clusters, r.Quotas = slices.Clone(r.Clusters), slices.Clone(r.Quotas)
 	for i := range proposals {
 		if err := r.change(&proposals[i]); err != nil {
-			document := proposals[i].document()
-			return r, fmt.Errorf("%s %s: %w", document.Kind, document.Name, err)
+			return r, fmt.Errorf("%s: %w", &proposals[i], err)
 		}
 	}
 	return r, nil
@@ -261,7 +260,7 @@ func (c *concerned) find(ctx context.Context) ([]Object, error) {
 			continue
 		}
 		if err := c.by(ctx, p); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", p, err)
 		}
 	}
 	for i := range c.proposals {
@@ -269,7 +268,7 @@ func (c *concerned) find(ctx context.Context) ([]Object, error) {
 	}
 	for i := range c.proposals {
 		if err := c.byUnchanged(ctx, &c.proposals[i]); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", &c.proposals[i], err)
 		}
 	}
 	return slices.Collect(maps.Values(c.found)), nil

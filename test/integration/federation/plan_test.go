@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func planned(t *testing.T, namespace, text string, deleting bool) *plan.Plan {
 	t.Helper()
 	options := trellisctl.PlanOptions{Namespace: namespace, Delete: deleting, Output: "text", Settings: plan.DefaultSettings()}
 	f := &trellisctl.Fleet{Client: fleet, Config: fleetConfig}
-	result, err := f.Plan(ctx, parse(t, text), options, time.Now())
+	result, err := f.Plan(ctx, written(t, text), options, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +79,16 @@ func planned(t *testing.T, namespace, text string, deleting bool) *plan.Plan {
 	}
 	t.Log(out.String())
 	return result
+}
+
+// written reads documents as they are read from a file.
+func written(t *testing.T, text string) []plan.Written {
+	t.Helper()
+	documents, err := plan.Parse(strings.NewReader(text), "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents
 }
 
 // expectation is what the plan says of an object, or, if it says nothing, what there is.
@@ -285,22 +296,38 @@ spec:
 
 func TestPlanRefusesWhatTheFleetRefuses(t *testing.T) {
 	namespace := newNamespace(t)
+	const settings = "\n---\n# The second document.\n{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}\n---\n"
 	tests := map[string]struct {
 		text     string
 		deleting bool
-		want     string
+		// want is said of the document in these lines.
+		want string
 	}{
-		"a bad policy":      {planPolicy("web", `clusterAffinity: {}, clusterAffinities: [{affinityName: a}]`, ""), false, "spec.placement.clusterAffinities"},
-		"an unknown kind":   {"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}", false, "Dragon"},
-		"deletion of none":  {planPolicy("web", "", ""), true, "no such object"},
-		"a field that isnt": {planPolicy("web", "clusterAfinity: {}", ""), false, "clusterAfinity"},
+		"two affinities and no selector": {"{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web}, spec: {" +
+			"resourceSelectors: [], placement: {clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}}}", false,
+			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  spec.resourceSelectors: .*\n  spec.placement.clusterAffinities: .*"},
+		"what admission refuses": {"{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web}, spec: {" +
+			"resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: other}]}}", false,
+			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  spec.resourceSelectors: namespace must be that of the policy.*"},
+		"an unknown kind": {"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}", false,
+			"a.yaml, document 2: Dragon a: the fleet serves no kind Dragon in policy.karmada.io/v1alpha1;\n  correct kind or apiVersion, or install its CustomResourceDefinition in the fleet"},
+		"another version": {"{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: a}}", false,
+			"a.yaml, document 2: Deployment a: the fleet serves no kind Deployment in apps/v1beta1,\n  but in apps/v1: correct apiVersion"},
+		"deletion of none": {planPolicy("web", "", ""), true, "a.yaml, document 1: ConfigMap NS/settings: there is no such object to delete"},
+		"fields that there aren't": {planPolicy("web", "clusterAfinity: {}", "priorty: 1"), false,
+			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field \"spec.placement.clusterAfinity\"\n  unknown field \"spec.priorty\""},
+		"fields of other objects that there aren't": {strings.Replace(planWeb, "replicas: 4", "replica: 4", 1), false,
+			"a.yaml, document 2: Deployment NS/nginx: the fleet refuses it:\n  unknown field \"spec.replica\""},
+		"a namespace that isn't there": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}", false,
+			"a.yaml, document 2: ConfigMap nowhere/a: the fleet has no namespace nowhere; create it, or name another one \\(-n\\)"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			options := trellisctl.PlanOptions{Namespace: namespace, Delete: tc.deleting, Settings: plan.DefaultSettings()}
-			_, err := (&trellisctl.Fleet{Client: fleet, Config: fleetConfig}).Plan(ctx, parse(t, tc.text), options, time.Now())
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want it to mention %q", err, tc.want)
+			_, err := (&trellisctl.Fleet{Client: fleet, Config: fleetConfig}).Plan(ctx, written(t, settings+tc.text), options, time.Now())
+			want := regexp.MustCompile("^" + strings.ReplaceAll(tc.want, "NS", namespace) + "$")
+			if err == nil || !want.MatchString(err.Error()) {
+				t.Errorf("got\n%v\nwant\n%s", err, want)
 			}
 		})
 	}
@@ -328,7 +355,7 @@ func TestPlanTellsOfTheDeletionBudget(t *testing.T) {
 	options := trellisctl.PlanOptions{Namespace: namespace, Delete: true, Settings: plan.DefaultSettings()}
 	f := &trellisctl.Fleet{Client: fleet, Config: fleetConfig}
 	options.Settings.Budget.Percent = 1
-	p, err := f.Plan(ctx, parse(t, policy), options, time.Now())
+	p, err := f.Plan(ctx, written(t, policy), options, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
