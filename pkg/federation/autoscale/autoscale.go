@@ -5,6 +5,7 @@ package autoscale
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -83,6 +84,8 @@ type Decision struct {
 	Conditions []Condition
 	// Metrics as they were read; nil if they were not needed.
 	Metrics []autoscalingv2.MetricStatus
+	// NewlyFailed are the metrics that say nothing, and did when they were last looked at, or were not asked for then.
+	NewlyFailed []Failure
 	// History for the next computation.
 	History History
 }
@@ -120,14 +123,12 @@ func Decide(in Input) Decision {
 func (d *Decision) byMetrics(in Input) {
 	var wanted int32
 	var from string
-	var failed *failure
+	var failed []Failure
 	valid := 0
 	for _, m := range in.Metrics {
 		result, status, err := in.replicasFor(m)
 		if err != nil {
-			if failed == nil {
-				failed = err
-			}
+			failed = append(failed, *err)
 			continue
 		}
 		valid++
@@ -136,20 +137,38 @@ func (d *Decision) byMetrics(in Input) {
 			wanted, from = result, nameOf(m.Spec)
 		}
 	}
-	if failed != nil && (valid == 0 || wanted < in.Current) {
-		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failed.reason, "%s", failed.message)
+	d.NewlyFailed, d.History = d.History.newlyFailed(failed)
+	if len(failed) > 0 && (valid == 0 || wanted < in.Current) {
+		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, failed[0].Reason, "%s", messages(failed))
 		return
 	}
 	if valid == 0 {
 		d.say(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidMetricSourceType", "There is no metric to scale by")
 		return
 	}
+	if len(failed) > 0 {
+		from += ". Failed: " + messages(failed)
+	}
 	d.say(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "The number of replicas follows %s", from)
 	d.paced(in, wanted)
 }
 
-// failure is why a metric says nothing.
-type failure struct{ reason, message string }
+// Failure is why a metric says nothing.
+type Failure struct {
+	// Reason is one of autoscaling/v2.
+	Reason string
+	// Message begins with the metric.
+	Message string
+	metric  string
+}
+
+func messages(failed []Failure) string {
+	var list []string
+	for _, f := range failed {
+		list = append(list, f.Message)
+	}
+	return strings.Join(list, "; ")
+}
 
 // whole turns a computed number of replicas into one that fits.
 func whole(x float64) int32 {

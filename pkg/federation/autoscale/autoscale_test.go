@@ -95,6 +95,48 @@ func TestFailuresNameTheirMetric(t *testing.T) {
 	}
 }
 
+// TestFailuresAreToldOnce: what fails while another metric decides stands in the condition, and is new only until it is known.
+func TestFailuresAreToldOnce(t *testing.T) {
+	deaf := Reading{Err: errors.New("no cluster tells it")}
+	queue := Metric{Path: "spec.metrics[1]", Spec: external(average("10")), Reading: deaf}
+	memory := cpu.DeepCopy()
+	memory.Resource.Name = corev1.ResourceMemory
+	second := Metric{Path: "spec.metrics[2]", Spec: *memory, Reading: deaf}
+	told := queue
+	told.Reading = Reading{Total: 40e3}
+	history := History{}
+	for i, step := range []struct {
+		metrics []Metric
+		current int32
+		use     float64
+		// message of ScalingActive, and of what begins to fail.
+		message, begins string
+	}{
+		{[]Metric{told}, 4, 500, "The number of replicas follows resource cpu", ""},
+		{[]Metric{queue}, 4, 500, "The number of replicas follows resource cpu. Failed: spec.metrics[1] (external metric queue): no cluster tells it", "spec.metrics[1] (external metric queue): no cluster tells it"},
+		{[]Metric{queue}, 4, 500, "The number of replicas follows resource cpu. Failed: spec.metrics[1] (external metric queue): no cluster tells it", ""},
+		{[]Metric{queue, second}, 4, 100, "spec.metrics[1] (external metric queue): no cluster tells it; spec.metrics[2] (resource memory): no cluster tells it", "spec.metrics[2] (resource memory): no cluster tells it"},
+		{[]Metric{queue, second}, 200, 500, "", ""},
+		{[]Metric{queue, second}, 4, 100, "spec.metrics[1] (external metric queue): no cluster tells it; spec.metrics[2] (resource memory): no cluster tells it", ""},
+		{[]Metric{told}, 4, 500, "The number of replicas follows resource cpu", ""},
+		{[]Metric{queue}, 4, 500, "The number of replicas follows resource cpu. Failed: spec.metrics[1] (external metric queue): no cluster tells it", "spec.metrics[1] (external metric queue): no cluster tells it"},
+	} {
+		in := input(cpu, step.use, step.use, step.use, step.use)
+		in.Metrics, in.Current, in.History = append(in.Metrics, step.metrics...), step.current, history
+		got := Decide(in)
+		message := ""
+		for _, c := range got.Conditions {
+			if c.Type == autoscalingv2.ScalingActive {
+				message = c.Message
+			}
+		}
+		if begins := messages(got.NewlyFailed); message != step.message || begins != step.begins {
+			t.Errorf("step %d: %q, and %q begins to fail; want %q and %q", i, message, begins, step.message, step.begins)
+		}
+		history = got.History
+	}
+}
+
 func TestReplicas(t *testing.T) {
 	container := autoscalingv2.MetricSpec{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{
 		Name: corev1.ResourceCPU, Container: "app", Target: cpu.Resource.Target,

@@ -27,6 +27,8 @@ type History struct {
 	// Lost is the last change that is known of without its size; changes before it may be lost as well. It is used up: nothing more
 	// may change in the period of a rule that looks back so far.
 	Lost time.Time
+	// failed are the metrics that said nothing when they were last looked at.
+	failed []string
 }
 
 // moment is a number at a time.
@@ -49,6 +51,20 @@ func (h History) at(now time.Time, current int32) History {
 func (h History) Changed(now time.Time, from, to int32) History {
 	h.changes = append(slices.Clone(h.changes), moment{now, to - from})
 	return h
+}
+
+// newlyFailed tells which of the metrics that fail did not do so before, and remembers all of them.
+func (h History) newlyFailed(failed []Failure) ([]Failure, History) {
+	var begun []Failure
+	known := h.failed
+	h.failed = nil
+	for _, f := range failed {
+		if !slices.Contains(known, f.metric) {
+			begun = append(begun, f)
+		}
+		h.failed = append(h.failed, f.metric)
+	}
+	return begun, h
 }
 
 // changed is by how much the number became larger, less by how much it became smaller, since then.

@@ -39,15 +39,16 @@ func nameOf(m autoscalingv2.MetricSpec) string {
 }
 
 // failed tells that a metric says nothing, and where it is asked for.
-func (m Metric) failed(reason, why string) *failure {
-	if m.Path == "" {
-		return &failure{reason, nameOf(m.Spec) + why}
+func (m Metric) failed(reason, why string) *Failure {
+	metric := nameOf(m.Spec)
+	if m.Path != "" {
+		metric = m.Path + " (" + metric + ")"
 	}
-	return &failure{reason, m.Path + " (" + nameOf(m.Spec) + ")" + why}
+	return &Failure{Reason: reason, Message: metric + why, metric: metric}
 }
 
 // replicasFor one metric. Its status tells what was read.
-func (in *Input) replicasFor(m Metric) (int32, autoscalingv2.MetricStatus, *failure) {
+func (in *Input) replicasFor(m Metric) (int32, autoscalingv2.MetricStatus, *Failure) {
 	status := autoscalingv2.MetricStatus{Type: m.Spec.Type}
 	current, target, ok := described(m.Spec, &status)
 	if !ok {

@@ -124,11 +124,15 @@ func (a *autoscaling) follow(ctx context.Context, f *autoscalingv1alpha1.Federat
 	if err != nil {
 		return err
 	}
+	told := false
 	for _, c := range decision.Conditions {
 		if c.Type == autoscalingv2.ScalingActive && notes != "" {
 			c.Message += ". " + notes
 		}
-		a.say(f, c)
+		told = a.say(f, c) && c.Type == autoscalingv2.ScalingActive || told
+	}
+	if !told {
+		a.warn(f, decision.NewlyFailed)
 	}
 	if decision.Metrics != nil {
 		f.Status.CurrentMetrics = decision.Metrics

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +245,8 @@ func TestMembersAnswer(t *testing.T) {
 		"an object without namespace":      {object("v1", "Node"), &simulated{pods: 2, answers: one(node, "60")}, &simulated{pods: 2, answers: one(node, "0")}, 0, 6, "ValidMetricFound", "Node web"},
 		"external":                         {external, &simulated{pods: 2, answers: one(queue, "30")}, &simulated{pods: 2, answers: one(queue, "40")}, 0, 7, "ValidMetricFound", "external metric requests"},
 		"two that one does not tell": {[]autoscalingv2.MetricSpec{memory, ofCPU}, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2}, 0, 4, "ValidMetricFound",
-			"follows resource cpu. Without an answer: b: spec.metrics[0], spec.metrics[1]: "},
+			"follows resource cpu. Failed: spec.metrics[0] (resource memory): no pod tells what it uses: 4 have no value, 0 are not ready, 0 are in clusters that did not answer. " +
+				"Without an answer: b: spec.metrics[0], spec.metrics[1]: "},
 		"one of two that nobody tells": {append([]autoscalingv2.MetricSpec{ofCPU}, external...), &simulated{pods: 2, answers: use("100m", 2)}, &simulated{pods: 2, answers: use("100m", 2)}, 0, 4,
 			"FailedGetExternalMetric", "spec.metrics[1] (external metric requests): no cluster tells it. Without an answer: a: spec.metrics[1]: "},
 		"external, a part says nothing down": {external, &simulated{pods: 2, answers: one(queue, "1")}, &simulated{pods: 2}, 0, 4, "ValidMetricFound", "b: "},
@@ -345,6 +347,58 @@ func TestWhatCannotBeScaled(t *testing.T) {
 	}
 	if got := told(f.reconcile(), autoscalingv2.ScalingActive); !strings.Contains(got, "the object is in no cluster yet") {
 		t.Error(got)
+	}
+}
+
+// TestFailingMetricsMakeEvents: one per change, also while other metrics decide.
+func TestFailingMetricsMakeEvents(t *testing.T) {
+	ofCPU := metricsOf(&autoscalingv1alpha1.FederatedHPASpec{})[0].MetricSpec
+	queue := func(name string) autoscalingv2.MetricSpec {
+		return autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: name}, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("10"))},
+		}}
+	}
+	members := func(cpu string) map[string]*simulated {
+		return map[string]*simulated{"a": {pods: 2, answers: use(cpu, 2)}, "b": {pods: 2, answers: use(cpu, 2)}}
+	}
+	f := newFixture(t, []autoscalingv2.MetricSpec{ofCPU, queue("orders"), queue("mails")}, 0, members("800m"))
+	const fail = "Warning FailedGetExternalMetric "
+	orders, mails := "spec.metrics[1] (external metric orders): no cluster tells it", "spec.metrics[2] (external metric mails): no cluster tells it"
+	toldOrders := "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/orders?"
+	for i, step := range []struct {
+		cpu    string
+		orders bool
+		active corev1.ConditionStatus
+		want   []string
+	}{
+		{"800m", false, corev1.ConditionTrue, []string{fail + orders + "; " + mails}},
+		{"800m", false, corev1.ConditionTrue, nil},
+		{"800m", true, corev1.ConditionTrue, nil},
+		{"800m", false, corev1.ConditionTrue, []string{fail + orders}},
+		{"100m", false, corev1.ConditionFalse, []string{fail + orders + "; " + mails}},
+		{"100m", false, corev1.ConditionFalse, nil},
+	} {
+		f.members = members(step.cpu)
+		if step.orders {
+			for path, answer := range one(toldOrders, "30") {
+				f.members["a"].answers[path] = answer
+			}
+		}
+		f.now = f.now.Add(15 * time.Second)
+		status := f.reconcile()
+		for _, c := range status.Conditions {
+			if c.Type == autoscalingv2.ScalingActive && c.Status != step.active {
+				t.Errorf("step %d: ScalingActive is %s: %s", i, c.Status, c.Message)
+			}
+		}
+		var got []string
+		for recorder := f.running.events.(*events.FakeRecorder); len(recorder.Events) > 0; {
+			event, _, _ := strings.Cut(<-recorder.Events, ". Without an answer: ")
+			got = append(got, event)
+		}
+		if !slices.Equal(got, step.want) {
+			t.Errorf("step %d: events %q, want %q", i, got, step.want)
+		}
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 // longestMessage of a condition.
 const longestMessage = 1000
 
-// say sets a condition, and tells in an event when something begins to be wrong.
-func (a *autoscaling) say(f *autoscalingv1alpha1.FederatedHPA, c autoscale.Condition) {
+// say sets a condition, and tells in an event when something begins to be wrong; then it is true.
+func (a *autoscaling) say(f *autoscalingv1alpha1.FederatedHPA, c autoscale.Condition) bool {
 	c.Message = shortened(c.Message, longestMessage)
 	index := slices.IndexFunc(f.Status.Conditions, func(old autoscalingv2.HorizontalPodAutoscalerCondition) bool { return old.Type == c.Type })
 	if index < 0 {
@@ -29,10 +29,28 @@ func (a *autoscaling) say(f *autoscalingv1alpha1.FederatedHPA, c autoscale.Condi
 	if changed {
 		condition.LastTransitionTime = metav1.NewTime(a.now())
 	}
-	if c.Status == corev1.ConditionFalse && c.Type != autoscalingv2.ScalingLimited && (changed || condition.Reason != c.Reason) {
+	wrong := c.Status == corev1.ConditionFalse && c.Type != autoscalingv2.ScalingLimited && (changed || condition.Reason != c.Reason)
+	if wrong {
 		a.events.Eventf(f, nil, corev1.EventTypeWarning, c.Reason, "Scale", "%s", c.Message)
 	}
 	condition.Status, condition.Reason, condition.Message = c.Status, c.Reason, c.Message
+	return wrong
+}
+
+// warn tells in events which metrics begin to fail, whether or not others decide meanwhile. Those that fail for the same reason are in
+// one event: another one of that reason would be counted with it, and its message be lost.
+func (a *autoscaling) warn(f *autoscalingv1alpha1.FederatedHPA, failed []autoscale.Failure) {
+	var reasons []string
+	messages := map[string][]string{}
+	for _, failure := range failed {
+		if messages[failure.Reason] == nil {
+			reasons = append(reasons, failure.Reason)
+		}
+		messages[failure.Reason] = append(messages[failure.Reason], failure.Message)
+	}
+	for _, reason := range reasons {
+		a.events.Eventf(f, nil, corev1.EventTypeWarning, reason, "Scale", "%s", shortened(strings.Join(messages[reason], "; "), longestMessage))
+	}
 }
 
 func shortened(text string, limit int) string {
