@@ -6,23 +6,16 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 )
 
-// explainFailure has a test that fails log how a shoot of project demo is: what it waits for, who says what about its machines,
+// explainShoot has a test that fails log how a shoot of project demo is: what it waits for, who says what about its machines,
 // and what both ends of its tunnel say.
-func (l *landscape) explainFailure(t *testing.T, name string) {
+func (l *landscape) explainShoot(t *testing.T, name string) {
 	t.Helper()
 	folder := t.TempDir()
-	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		ask := func(of kubectl, arguments ...string) {
-			out, err := of.try(ctx, "", arguments...)
-			t.Logf("kubectl %v: %v\n%s", arguments, err, out)
-		}
+	whenFailed(t, func(ctx context.Context, ask func(of kubectl, arguments ...string)) {
 		garden, seed, namespace := l.gardenKubectl(), l.runtimeKubectl(), "shoot--demo--"+name
 		ask(garden, "-n", "garden-demo", "get", "shoot", name, "-o", "jsonpath={.status.lastOperation} {.status.lastErrors} {.status.conditions}")
 		ask(seed, "-n", "garden", "logs", "deploy/gardenlet", "--tail=15")
@@ -38,5 +31,38 @@ func (l *landscape) explainFailure(t *testing.T, name string) {
 		ask(shoot, "get", "nodes", "-o", "wide")
 		ask(shoot, "get", "pods", "-A", "-o", "wide")
 		ask(shoot, "-n", "kube-system", "logs", "deploy/vpn-shoot", "--tail=8")
+	})
+}
+
+// fleet returns kubectl for the fleet of project demo. A test that fails logs how its members are, what its controllers say, and whether its API
+// leads to them.
+func (l *landscape) fleet(t *testing.T) kubectl {
+	t.Helper()
+	fleet := l.shoot(t, "fleet")
+	whenFailed(t, func(_ context.Context, ask func(of kubectl, arguments ...string)) {
+		const namespace = "shoot--demo--fleet"
+		ask(fleet, "get", "clusters", "-o", "wide")
+		ask(fleet, "get", "resourcebindings,clusterresourcebindings", "-A")
+		ask(fleet, "get", "apiservices", memberapi.APIServiceName, "-o", "jsonpath={.status.conditions}")
+		ask(l.runtimeKubectl(), "-n", namespace, "get", "pods", "-o", "wide")
+		ask(l.runtimeKubectl(), "-n", namespace, "logs", "deploy/federation", "--tail=25")
+		ask(l.runtimeKubectl(), "-n", namespace, "logs", "deploy/kube-apiserver", "--tail=10")
+	})
+	return fleet
+}
+
+// whenFailed has a test that fails log the answers to questions.
+func whenFailed(t *testing.T, questions func(ctx context.Context, ask func(of kubectl, arguments ...string))) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		questions(ctx, func(of kubectl, arguments ...string) {
+			out, err := of.try(ctx, "", arguments...)
+			t.Logf("kubectl %v: %v\n%s", arguments, err, out)
+		})
 	})
 }

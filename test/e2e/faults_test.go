@@ -65,7 +65,7 @@ spec: {containers: [{name: nginx, image: nginx}]}
 // The federation controller is killed while it brings a Deployment to its members.
 func TestFaultOfFederation(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	template := strings.ReplaceAll(input(t, l, "001-karmada-nginx-3docs.yaml"), "nginx-propagation", "survivor")
 	template = strings.ReplaceAll(template, "name: nginx", "name: survivor")
 	t.Cleanup(func() { _, _ = fleet.try(context.Background(), template, "delete", "--ignore-not-found", "-f", "-") })

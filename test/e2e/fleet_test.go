@@ -13,7 +13,7 @@ import (
 // its policy and template.
 func TestFleetSpreadsNginx(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	fleet.eventually(t, 2*time.Minute, contains("member1", "member2"), "get", "clusters", "-o", "name")
 
 	manifest := input(t, l, "001-karmada-nginx-3docs.yaml")
@@ -42,7 +42,7 @@ func TestFleetSpreadsNginx(t *testing.T) {
 // Overriders of the older form change the image and the annotations for the member that their labels select.
 func TestFleetLegacyOverride(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := input(t, l, "000-karmada-nginx-3docs.yaml")
 	const replicasImageAnnotation = "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image} {.metadata.annotations.foo}"
 	l.removeAfterwards(t, fleet, manifest, "deploy/nginx", m1, m2)
@@ -54,7 +54,7 @@ func TestFleetLegacyOverride(t *testing.T) {
 // A policy that says nothing about replicas gives every member all of them.
 func TestFleetDuplicates(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	deployment, _, _ := strings.Cut(input(t, l, "000-karmada-nginx-3docs.yaml"), "\n---\n")
 	manifest := deployment + "\n---\n" + input(t, l, "003-karmada-cool-policy.yaml")
 	l.removeAfterwards(t, fleet, manifest, "deploy/nginx", m1, m2)
@@ -70,7 +70,7 @@ func TestFleetDuplicates(t *testing.T) {
 // the override is known, and an override that fails later takes nothing away.
 func TestFleetOverrideOfMissingPath(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := input(t, l, "000-karmada-nginx-3docs.yaml")
 	manifest = strings.Replace(manifest, "path: /spec/template/spec/containers/0/image", "path: /spec/template/spec/containers/7/image", 1)
 	manifest = strings.Replace(manifest, "  resourceSelectors:", "  dependentOverrides: [example-override]\n  resourceSelectors:", 1)
@@ -101,7 +101,7 @@ func (l *landscape) removeAfterwards(t *testing.T, fleet kubectl, manifest, obje
 // A policy that names a cluster that does not exist says so where the user looks.
 func TestFleetUnknownCluster(t *testing.T) {
 	l := open(t)
-	fleet := l.shoot(t, "fleet")
+	fleet := l.fleet(t)
 	manifest := `
 apiVersion: apps/v1
 kind: Deployment

@@ -34,7 +34,7 @@ func (l *landscape) joinsAndLeaves(t *testing.T, name string, fleet, member kube
 // policies send it, and is left without a trace. Before, it is one that the fleet talks to, and left without a trace, too.
 func TestFleetAgent(t *testing.T) {
 	l := open(t)
-	fleet := l.shoot(t, "fleet")
+	fleet := l.fleet(t)
 	l.createShoot(t, "edge")
 	l.waitForShoot(t, "edge", "Create", 6*time.Minute)
 	edge := l.shoot(t, "edge")

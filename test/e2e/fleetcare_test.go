@@ -68,7 +68,7 @@ func prefers(first, other string) string {
 // chosen.
 func TestFleetPlansAndExplains(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name = "planned"
 	at1, at2 := "  placement: {clusterAffinity: {clusterNames: [member1]}}\n", "  placement: {clusterAffinity: {clusterNames: [member2]}}\n"
 	manifest := fleetNginx(name, 1, at1)
@@ -108,7 +108,7 @@ func (l *landscape) killFederation(t *testing.T) {
 // controllers are killed between these steps, after which each member has got each revision once.
 func TestFleetRollsOutInWaves(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name, version, changes = "waves", "jsonpath={.spec.template.metadata.annotations.version}", "jsonpath={.metadata.generation}"
 	manifest := fleetNginx(name, 1, `
   rollout:
@@ -155,7 +155,7 @@ func TestFleetRollsOutInWaves(t *testing.T) {
 // healthy.
 func TestFleetDrainsAMember(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	const name = "mover"
 	manifest := fleetNginx(name, 1, prefers("member1", "member2"))
 	l.removeAfterwards(t, fleet, manifest, "deploy/"+name, m1, m2)
@@ -175,7 +175,7 @@ func TestFleetDrainsAMember(t *testing.T) {
 // somebody confirms that it was meant.
 func TestFleetHoldsDeletions(t *testing.T) {
 	l := open(t)
-	fleet, m1 := l.shoot(t, "fleet"), l.shoot(t, "member1")
+	fleet, m1 := l.fleet(t), l.shoot(t, "member1")
 	const count, budget = 60, 20
 	manifest := `
 apiVersion: policy.karmada.io/v1alpha1
@@ -220,7 +220,7 @@ spec:
 // The API of a member is reached by way of the fleet, with the fleet's credentials, also where a connection goes on for long.
 func TestFleetLeadsToItsMembers(t *testing.T) {
 	l := open(t)
-	fleet, m1 := l.shoot(t, "fleet"), l.shoot(t, "member1")
+	fleet, m1 := l.fleet(t), l.shoot(t, "member1")
 	config, err := os.ReadFile(fleet.kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ spec:
 // one is healthy.
 func TestFleetMovesWhatFails(t *testing.T) {
 	l := open(t)
-	fleet, m1, m2 := l.shoot(t, "fleet"), l.shoot(t, "member1"), l.shoot(t, "member2")
+	fleet, m1, m2 := l.fleet(t), l.shoot(t, "member1"), l.shoot(t, "member2")
 	manifest := patient + fleetNginx("patient", 1, `
   dependentOverrides: [patient]
   propagateDeps: true

@@ -27,7 +27,7 @@ const (
 // the pool is as it was.
 func TestFleetGrows(t *testing.T) {
 	l := open(t)
-	garden, fleet, m2 := l.gardenKubectl(), l.shoot(t, "fleet"), l.shoot(t, "member2")
+	garden, fleet, m2 := l.gardenKubectl(), l.fleet(t), l.shoot(t, "member2")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)
 	manifest := growingFleet(t, l, m2)
 	t.Cleanup(func() {

@@ -15,7 +15,7 @@ import (
 func TestHibernation(t *testing.T) {
 	const namespace, sleepless = "shoot--demo--member2", "sleepless"
 	l := open(t)
-	garden, seed, fleet := l.gardenKubectl(), l.runtimeKubectl(), l.shoot(t, "fleet")
+	garden, seed, fleet := l.gardenKubectl(), l.runtimeKubectl(), l.fleet(t)
 	l.waitForShoot(t, "member2", "", 5*time.Minute)
 	member, other := l.shoot(t, "member2"), l.shoot(t, "member1")
 	manifest := fleetNginx(sleepless, 1, prefers("member2", "member1"))

@@ -63,7 +63,7 @@ func TestMetrics(t *testing.T) {
 func TestFederatedHPA(t *testing.T) {
 	const replicas = "jsonpath={.spec.replicas}"
 	l := open(t)
-	fleet, members := l.shoot(t, "fleet"), []kubectl{l.shoot(t, "member1"), l.shoot(t, "member2")}
+	fleet, members := l.fleet(t), []kubectl{l.shoot(t, "member1"), l.shoot(t, "member2")}
 	l.removeAfterwards(t, fleet, busyManifest, "deploy/busy", members...)
 	fleet.apply(t, busyManifest)
 	for _, member := range members {

@@ -14,7 +14,7 @@ import (
 // its member.
 func TestRotateCredentials(t *testing.T) {
 	l := open(t)
-	l.explainFailure(t, "member2")
+	l.explainShoot(t, "member2")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)
 	before := l.shoot(t, "member2")
 	before.eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
@@ -46,7 +46,7 @@ func TestRotateCredentials(t *testing.T) {
 	if out, err := before.try(t.Context(), "", "get", "nodes"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("the kubeconfig of before the rotation gives %q, %v; want it to be of no use", out, err)
 	}
-	l.shoot(t, "fleet").eventually(t, 2*time.Minute, equals("True"), "get", "clusters.cluster.karmada.io", "member2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+	l.fleet(t).eventually(t, 2*time.Minute, equals("True"), "get", "clusters.cluster.karmada.io", "member2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 	between.run(t, "delete", "deployment/caller", "secret/treasure", "--wait=false")
 }
 
