@@ -61,6 +61,7 @@ checks and completes each as if it were applied (a dry run). With --delete they 
   CHANGE      Added, Removed, Scaled; Kept: the fleet gives the object up and the member keeps it
 
 Objects that a policy of the documents selects but another one keeps or gets are listed with the reason and what to change.
+Warnings tell of kinds, clusters and workloads that documents name and the fleet has not.
 
 It is decided with the code of the fleet's scheduler, for the clusters as they are now. What is added while their room
 changes may turn out differently. Objects that were divided by free room stay where they are unless their placement changes.
@@ -214,13 +215,14 @@ func PrintPlan(out io.Writer, p *plan.Plan, options PlanOptions) error {
 
 func printPlan(out io.Writer, p *plan.Plan, all bool) error {
 	for _, d := range p.Documents {
-		fmt.Fprintf(out, "%-9s %s %s\n", d.Action, d.Kind, nameIn(d.Namespace, d.Name))
+		fmt.Fprintf(out, "%-9s %s\n", d.Action, d)
 	}
 	for i := range p.Objects {
 		if err := printObject(out, &p.Objects[i], all); err != nil {
 			return err
 		}
 	}
+	printWarnings(out, p.Warnings)
 	for i := range p.PassedOver {
 		if err := printPassedOver(out, &p.PassedOver[i], all); err != nil {
 			return err
@@ -291,6 +293,16 @@ func printClusters(out io.Writer, clusters []plan.ClusterChange, all bool) error
 		fmt.Fprintf(out, "  unchanged in %s\n", counted(unchanged, "cluster"))
 	}
 	return nil
+}
+
+// printWarnings prints a paragraph for each document that has any.
+func printWarnings(out io.Writer, warnings []plan.Warning) {
+	for i, w := range warnings {
+		if i == 0 || w.Document != warnings[i-1].Document {
+			fmt.Fprintf(out, "\n%s says what has no effect in this fleet\n", w.Document)
+		}
+		fmt.Fprintf(out, "Warning: %s\n", w.Message)
+	}
 }
 
 // shownPassedOver is how many objects are printed that a policy doesn't get, unless all are asked for.

@@ -9,6 +9,19 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
 )
 
+func TestPrintPlanWarnsByDocument(t *testing.T) {
+	var out bytes.Buffer
+	p := &plan.Plan{Warnings: []plan.Warning{{Document: "OverridePolicy shop/a", Message: "one"}, {Document: "OverridePolicy shop/a", Message: "two"}, {Document: "OverridePolicy shop/b", Message: "three"}}}
+	if err := PrintPlan(&out, p, PlanOptions{Output: "text"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "\nOverridePolicy shop/a says what has no effect in this fleet\nWarning: one\nWarning: two\n" +
+		"\nOverridePolicy shop/b says what has no effect in this fleet\nWarning: three\n\nNothing would change (0 objects looked at).\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 func TestPrintPlanTellsWhichPoliciesArePassedOver(t *testing.T) {
 	p := &plan.Plan{PassedOver: []plan.PassedOver{{Policy: "PropagationPolicy shop/late", Reason: "the larger spec.priority goes first"}}}
 	for i := range 12 {

@@ -14,6 +14,7 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
+	"github.com/trellis-garden/trellis/pkg/federation/selector"
 )
 
 // policyWatch sees to it that the objects that a policy concerns are watched, and looked at when the policy changes.
@@ -50,14 +51,14 @@ func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) 
 	return reconcile.Result{}, nil
 }
 
-// tellUnknownKinds of a policy: mistyped ones, or such that are served later.
+// tellUnknownKinds of a policy.
 func (w *policyWatch) tellUnknownKinds(policy policies.Policy) {
-	for i, s := range policy.Spec.ResourceSelectors {
-		gvk := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); isNoMatch(err) {
-			w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, "KindNotServed", "Propagate",
-				"spec.resourceSelectors[%d]: the fleet serves no kind %s in %s; nothing is selected by it until it does", i, s.Kind, s.APIVersion)
-		}
+	serves := func(kind schema.GroupVersionKind) bool {
+		_, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		return !isNoMatch(err)
+	}
+	for _, problem := range selector.Unserved(policy.Spec.ResourceSelectors, serves) {
+		w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, "KindNotServed", "Propagate", "%s", problem)
 	}
 }
 

@@ -259,13 +259,11 @@ func (a *attempt) unknown() []Reason {
 	var list []Reason
 	reported := map[string]bool{}
 	report := func(affinity *Affinity) {
-		for i, name := range affinity.Names {
-			if a.snapshot.Has(name) || reported[name] {
-				continue
+		for _, reason := range affinity.Unknown(a.snapshot) {
+			if !reported[reason.Cluster] {
+				reported[reason.Cluster] = true
+				list = append(list, reason)
 			}
-			reported[name] = true
-			list = append(list, Reason{name, UnknownCluster, fmt.Sprintf(
-				"%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", affinity.Path, i, listNames(a.snapshot.Names()))})
 		}
 	}
 	report(&a.term.Affinity)
@@ -277,6 +275,18 @@ func (a *attempt) unknown() []Reason {
 	}
 	for i := range a.binding.Placement.Limits {
 		report(&a.binding.Placement.Limits[i].Affinity)
+	}
+	return list
+}
+
+// Unknown gives a reason for every name that no cluster of the fleet has.
+func (a *Affinity) Unknown(fleet Snapshot) []Reason {
+	var list []Reason
+	for i, name := range a.Names {
+		if !fleet.Has(name) {
+			list = append(list, Reason{name, UnknownCluster, fmt.Sprintf(
+				"%s.clusterNames[%d]: the fleet has no cluster of this name; it has %s", a.Path, i, listNames(fleet.Names()))})
+		}
 	}
 	return list
 }

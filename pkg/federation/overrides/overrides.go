@@ -131,6 +131,21 @@ func rulesOf(spec *policyv1alpha1.OverrideSpec) []rule {
 	return rules
 }
 
+// UnknownClusters tells of the names in a policy that no cluster of the fleet has.
+func (p Policy) UnknownClusters(fleet core.Snapshot) []string {
+	var problems []string
+	for _, r := range rulesOf(p.Spec) {
+		target, err := karmada.Affinity(r.path+".targetCluster", r.target)
+		if err != nil {
+			continue // Applying the policy tells.
+		}
+		for _, unknown := range target.Unknown(fleet) {
+			problems = append(problems, unknown.Message)
+		}
+	}
+	return problems
+}
+
 func applyPolicy(object *unstructured.Unstructured, cluster core.Cluster, policy Policy) ([]Applied, error) {
 	var applied []Applied
 	for _, r := range rulesOf(policy.Spec) {

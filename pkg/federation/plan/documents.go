@@ -30,10 +30,7 @@ type Written struct {
 
 // String names it in errors.
 func (w Written) String() string {
-	name := w.Object.GetKind() + " " + w.Object.GetName()
-	if namespace := w.Object.GetNamespace(); namespace != "" {
-		name = w.Object.GetKind() + " " + namespace + "/" + w.Object.GetName()
-	}
+	name := documentOf("", w.Object).String()
 	if w.Where == "" {
 		return name
 	}
@@ -60,9 +57,10 @@ func (p *Proposal) object() *unstructured.Unstructured {
 	return p.Now
 }
 
-func (p *Proposal) document() Document {
-	object := p.object()
-	return Document{Action: p.Action, APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+func (p *Proposal) document() Document { return documentOf(p.Action, p.object()) }
+
+func documentOf(action Action, object *unstructured.Unstructured) Document {
+	return Document{Action: action, APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // Parse reads YAML or JSON with any number of documents; lists count as their items. An error names the file, the position of the document

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
@@ -61,6 +63,10 @@ type Input struct {
 	Bindings []bindings.Binding
 	// Interpreter tells what objects ask of clusters.
 	Interpreter *interpreter.Interpreter
+	// Rebalancers of the documents that are created.
+	Rebalancers []appsv1alpha1.WorkloadRebalancer
+	// Serves tells whether the fleet has a kind.
+	Serves func(schema.GroupVersionKind) bool
 	// Find gives the objects that a reference means.
 	Find func(context.Context, references.Reference) ([]*unstructured.Unstructured, error)
 	// Skipped namespaces are never propagated from.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
@@ -82,6 +81,5 @@ func (d Document) isOf(p policies.Policy) bool {
 	if p.Namespaced() {
 		kind = "PropagationPolicy"
 	}
-	group := schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).Group
-	return d.Action != ActionDelete && group == policyv1alpha1.GroupVersion.Group && d.Kind == kind && d.Namespace == p.GetNamespace() && d.Name == p.GetName()
+	return d.Action != ActionDelete && d.group() == policyv1alpha1.GroupVersion.Group && d.Kind == kind && d.Namespace == p.GetNamespace() && d.Name == p.GetName()
 }

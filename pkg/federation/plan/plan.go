@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Plan is what would happen. Its form in JSON and YAML is what `trellisctl plan -o json` prints.
@@ -12,6 +14,8 @@ type Plan struct {
 	Documents []Document `json:"documents"`
 	// Objects that would change, or about which there is something to say, in the order of namespace, kind and name.
 	Objects []ObjectChange `json:"objects"`
+	// Warnings tell what documents say without effect, in the order of the documents.
+	Warnings []Warning `json:"warnings,omitempty"`
 	// PassedOver are policies of the documents that would not be those of all objects that they select.
 	PassedOver []PassedOver `json:"passedOver,omitempty"`
 	// Held are the deletions that would wait for a confirmation.
@@ -39,6 +43,16 @@ type Document struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 }
+
+// String names the object.
+func (d Document) String() string {
+	if d.Namespace == "" {
+		return d.Kind + " " + d.Name
+	}
+	return d.Kind + " " + d.Namespace + "/" + d.Name
+}
+
+func (d Document) group() string { return schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).Group }
 
 // ObjectChange is what would become of one object.
 type ObjectChange struct {
@@ -89,6 +103,14 @@ type FieldChange struct {
 	Then any `json:"then,omitempty"`
 	// SetBy names the policy and the rule that would set it; empty if none would, so that the object's own value shows.
 	SetBy string `json:"setBy,omitempty"`
+}
+
+// Warning tells of something in a document that has no effect in the fleet as it is.
+type Warning struct {
+	// Document, such as "OverridePolicy shop/image".
+	Document string `json:"document"`
+	// Message names the field, and says what the fleet has or has not.
+	Message string `json:"message"`
 }
 
 // Held tells of deletions in a member, or in the fleet as a whole, that are more than the deletion budget.

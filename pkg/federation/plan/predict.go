@@ -158,6 +158,7 @@ func (p *predictor) compare() *Plan {
 		removed = append(removed, removalsOf(&o.change, now, then)...)
 	}
 	result.finish(len(p.outlooks))
+	result.Warnings = p.warnings()
 	result.PassedOver = p.passed.list()
 	result.Held = p.held(removed)
 	return result

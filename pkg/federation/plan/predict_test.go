@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
@@ -92,7 +93,8 @@ func input(t *testing.T, now, then Rules, objects ...*unstructured.Unstructured)
 	}
 	in := &Input{
 		Now: now, Then: then, Interpreter: interpreter.New(), Skipped: skipped, Budget: budget.Default(), At: time.Unix(1e9, 0),
-		Find: func(context.Context, references.Reference) ([]*unstructured.Unstructured, error) { return nil, nil },
+		Serves: func(kind schema.GroupVersionKind) bool { return kind.Kind != "Deploymint" },
+		Find:   func(context.Context, references.Reference) ([]*unstructured.Unstructured, error) { return nil, nil },
 	}
 	for _, object := range objects {
 		in.Objects = append(in.Objects, Object{Now: object, Then: object})

@@ -44,12 +44,15 @@ func DefaultSettings() Settings {
 }
 
 // Read fills the input of a prediction: the rules as they are and as they would be, and the objects that the proposals may concern.
-func Read(ctx context.Context, reader client.Reader, proposals []Proposal, settings Settings, now time.Time) (*Input, error) {
+func Read(ctx context.Context, reader client.Client, proposals []Proposal, settings Settings, now time.Time) (*Input, error) {
 	skipped, err := policies.NewSkipped(settings.SkippedNamespaces)
 	if err != nil {
 		return nil, err
 	}
-	in := &Input{Skipped: skipped, Budget: settings.Budget, At: now}
+	in := &Input{Skipped: skipped, Budget: settings.Budget, At: now, Serves: func(kind schema.GroupVersionKind) bool {
+		_, err := reader.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		return !meta.IsNoMatchError(err)
+	}}
 	for i := range proposals {
 		in.Documents = append(in.Documents, proposals[i].document())
 	}
@@ -372,14 +375,11 @@ func (c *concerned) byRebalancer(ctx context.Context, p *Proposal) error {
 	if p.Action != ActionCreate {
 		return nil // Its objects were handled; those that are added to it are few and soon seen.
 	}
-	var rebalancers []appsv1alpha1.WorkloadRebalancer
-	if err := appendTo(&rebalancers, p.Then); err != nil {
+	if err := appendTo(&c.in.Rebalancers, p.Then); err != nil {
 		return err
 	}
-	for _, w := range rebalancers[0].Spec.Workloads {
-		key := bindings.TemplateKey{
-			GroupVersionKind: schema.FromAPIVersionAndKind(w.APIVersion, w.Kind), NamespacedName: types.NamespacedName{Namespace: w.Namespace, Name: w.Name},
-		}
+	for _, w := range c.in.Rebalancers[len(c.in.Rebalancers)-1].Spec.Workloads {
+		key := workloadKey(w)
 		object, err := bindings.GetTemplate(ctx, c.reader, key)
 		if err != nil {
 			return err
@@ -389,6 +389,12 @@ func (c *concerned) byRebalancer(ctx context.Context, p *Proposal) error {
 		}
 	}
 	return nil
+}
+
+func workloadKey(w appsv1alpha1.ObjectReference) bindings.TemplateKey {
+	return bindings.TemplateKey{
+		GroupVersionKind: schema.FromAPIVersionAndKind(w.APIVersion, w.Kind), NamespacedName: types.NamespacedName{Namespace: w.Namespace, Name: w.Name},
+	}
 }
 
 // selected adds the objects of a kind that are selected.

@@ -2,6 +2,7 @@
 package selector
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"weak"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 )
@@ -31,6 +33,18 @@ func Best(selectors []policyv1alpha1.ResourceSelector, policyNamespace string, o
 		best = max(best, match(s, policyNamespace, object))
 	}
 	return best
+}
+
+// Unserved tells of the selectors whose kind the fleet doesn't serve: mistyped ones, or such that are served later.
+func Unserved(selectors []policyv1alpha1.ResourceSelector, serves func(schema.GroupVersionKind) bool) []string {
+	var problems []string
+	for i, s := range selectors {
+		if !serves(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)) {
+			problems = append(problems, fmt.Sprintf(
+				"spec.resourceSelectors[%d]: the fleet serves no kind %s in %s; nothing is selected by it until it does", i, s.Kind, s.APIVersion))
+		}
+	}
+	return problems
 }
 
 func match(s policyv1alpha1.ResourceSelector, policyNamespace string, object *unstructured.Unstructured) Rank {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,44 @@ func TestPlanTellsWhyAPolicyHasNoEffect(t *testing.T) {
 	}
 	if !strings.Contains(got.Reason, "spec.preemption: Always") || !strings.Contains(got.Reason, "a spec.priority above 0") {
 		t.Errorf("the reason doesn't tell what to change: %s", got.Reason)
+	}
+}
+
+// What names kinds, clusters and workloads that the fleet has not is accepted, since they may come later.
+func TestPlanWarnsOfWhatTheFleetHasNot(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	here := func(text string) string { return strings.ReplaceAll(text, "NS", namespace) }
+	p := planned(t, namespace, here(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: mistyped}
+spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deploymint}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: image}
+spec:
+  overrideRules:
+  - targetCluster: {clusterNames: [membre2]}
+    overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}
+---
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: again}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: NS, name: gone}, {apiVersion: apps/v1, kind: Deploymint, namespace: NS, name: gone}]}
+`), false)
+	want := []plan.Warning{
+		{Document: "PropagationPolicy NS/mistyped", Message: "spec.resourceSelectors[0]: the fleet serves no kind Deploymint in apps/v1; nothing is selected by it until it does"},
+		{Document: "OverridePolicy NS/image", Message: "spec.overrideRules[0].targetCluster.clusterNames[0]: the fleet has no cluster of this name; it has member1, member2"},
+		{Document: "WorkloadRebalancer again", Message: "spec.workloads[0]: the fleet has no Deployment NS/gone; its result would be Failed, and stay so if that changes later"},
+		{Document: "WorkloadRebalancer again", Message: "spec.workloads[1]: the fleet serves no kind Deploymint in apps/v1; its result would be Failed, and stay so if that changes later"},
+	}
+	for i := range want {
+		want[i].Document, want[i].Message = here(want[i].Document), here(want[i].Message)
+	}
+	if !slices.Equal(p.Warnings, want) {
+		t.Errorf("got %+v\nwant %+v", p.Warnings, want)
 	}
 }
 
