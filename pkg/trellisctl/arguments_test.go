@@ -15,6 +15,7 @@ func TestMistypedCommands(t *testing.T) {
 		"deletions confrim --all":               `trellisctl deletions has no command "confrim"; similar: confirm`,
 		"members edge1":                         "trellisctl members takes flags only, and was given \"edge1\"; see `trellisctl members --help`",
 		"members --fleet f.yaml":                "unknown flag: --fleet; see `trellisctl members --help`",
+		"members -o yaml":                       `invalid argument "yaml" for "-o, --output" flag: must be wide, or left out; see`,
 		"explain":                               "name one object as TYPE/NAME, for example `trellisctl explain deployment/nginx --project demo --shoot fleet`",
 		"rollout status a b":                    "name one object as TYPE/NAME, for example `trellisctl rollout status deployment/web -n shop",
 		"drain":                                 "name one member, for example `trellisctl drain edge1 --project demo --shoot fleet`",

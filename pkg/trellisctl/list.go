@@ -2,6 +2,7 @@ package trellisctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -10,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +40,32 @@ func (t table) row(cells ...string) {
 	}
 	fmt.Fprintln(t, strings.Join(cells, "\t"))
 }
+
+// wideOutput is the flag of lists that have more columns than fit 80 characters.
+type wideOutput bool
+
+func (w *wideOutput) flag(command *cobra.Command, more string) {
+	command.Flags().VarP(w, "output", "o", "wide: also "+more)
+}
+
+func (w *wideOutput) String() string {
+	if *w {
+		return "wide"
+	}
+	return ""
+}
+
+// Set takes what people give the flag.
+func (w *wideOutput) Set(value string) error {
+	if value != "wide" {
+		return errors.New("must be wide, or left out")
+	}
+	*w = true
+	return nil
+}
+
+// Type is what help calls the value.
+func (w *wideOutput) Type() string { return "wide" }
 
 func age(created metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(created.Time))

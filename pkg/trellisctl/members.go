@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,42 +23,62 @@ import (
 
 func (c *cli) membersCommand() *cobra.Command {
 	var access fleetAccess
+	var wide wideOutput
 	command := &cobra.Command{
 		Use:   "members",
 		Short: "List the members of a fleet and the room that they have",
-		Long: `members lists the clusters of a fleet. CPU and MEMORY are total / free / largest hole: what the nodes that take pods offer,
-what of it is neither used nor asked for by waiting pods, and what is free on the one node with the most room: a pod that requests
-more than that fits nowhere, however much is free in sum.`,
-		Example: "  trellisctl members --project demo --shoot fleet",
+		Long: `members lists the clusters of a fleet. NODES are ready/all. CPU and MEMORY are free/total: of what the nodes that take pods offer,
+what is neither used nor asked for by waiting pods.
+
+With -o wide, CPU and MEMORY are total / free / largest hole, which is what is free on the one node with the most room: a pod that
+requests more than that fits nowhere, however much is free in sum.`,
+		Example: "  trellisctl members --project demo --shoot fleet\n  trellisctl members -o wide --fleet-kubeconfig fleet.yaml",
 		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			fleet, err := c.fleet(command.Context(), access)
 			if err != nil {
 				return err
 			}
-			return fleet.ListMembers(command.Context(), command.OutOrStdout(), time.Now())
+			return fleet.ListMembers(command.Context(), command.OutOrStdout(), time.Now(), bool(wide))
 		},
 	}
 	access.flags(command)
+	wide.flag(command, "the mode, taints, age, and largest hole")
 	return command
 }
 
-// ListMembers prints the clusters of the fleet.
-func (f *Fleet) ListMembers(ctx context.Context, out io.Writer, now time.Time) error {
+// ListMembers prints the clusters of the fleet; wide has more columns than fit 80 characters.
+func (f *Fleet) ListMembers(ctx context.Context, out io.Writer, now time.Time, wide bool) error {
 	var list clusterv1alpha1.ClusterList
 	if err := f.Client.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing the members of the fleet: %w", err)
 	}
-	t := newTable(out, "MEMBER", "MODE", "VERSION", "READY", "NODES", "CPU", "MEMORY", "TAINTS", "AGE")
+	header := []string{"MEMBER", "VERSION", "READY", "NODES", "CPU", "MEMORY"}
+	room := freeOf
+	if wide {
+		header, room = append(header, "MODE", "TAINTS", "AGE"), roomOf
+	}
+	t := newTable(out, header...)
 	for i := range list.Items {
 		m := &list.Items[i]
-		t.row(m.Name, string(m.Spec.SyncMode), m.Status.KubernetesVersion, readiness(m), nodesOf(m),
-			roomOf(m, corev1.ResourceCPU), roomOf(m, corev1.ResourceMemory), taintsOf(m), age(m.CreationTimestamp, now))
+		cells := []string{m.Name, m.Status.KubernetesVersion, readiness(m), nodesOf(m), room(m, corev1.ResourceCPU), room(m, corev1.ResourceMemory)}
+		if wide {
+			cells = append(cells, string(m.Spec.SyncMode), taintsOf(m), age(m.CreationTimestamp, now))
+		}
+		t.row(cells...)
 	}
 	return t.Flush()
 }
 
+// readiness tells also who is cordoned, or drained, which is more.
 func readiness(m *clusterv1alpha1.Cluster) string {
+	if slices.ContainsFunc(m.Spec.Taints, func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintUnschedulable }) {
+		return strings.TrimPrefix(answering(m)+",cordoned", ",")
+	}
+	return answering(m)
+}
+
+func answering(m *clusterv1alpha1.Cluster) string {
 	ready := meta.FindStatusCondition(m.Status.Conditions, clusterv1alpha1.ConditionReady)
 	switch {
 	case m.DeletionTimestamp != nil:
@@ -74,6 +96,34 @@ func nodesOf(m *clusterv1alpha1.Cluster) string {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", m.Status.NodeSummary.ReadyNum, m.Status.NodeSummary.TotalNum)
+}
+
+// freeOf is free/total of one resource, with three digits or so.
+func freeOf(m *clusterv1alpha1.Cluster, name corev1.ResourceName) string {
+	summary := m.Status.ResourceSummary
+	if summary == nil || len(summary.Allocatable) == 0 {
+		return ""
+	}
+	unit, divisor := "", 1.0
+	if name == corev1.ResourceMemory {
+		unit, divisor = "Gi", 1<<30
+	}
+	rounded := func(list corev1.ResourceList) string {
+		quantity, found := list[name]
+		if !found {
+			return "?"
+		}
+		return roundedDown(quantity.AsApproximateFloat64() / divisor)
+	}
+	return rounded(summary.Available) + "/" + rounded(summary.Allocatable) + unit
+}
+
+// roundedDown has one decimal up to 100.
+func roundedDown(amount float64) string {
+	if amount >= 100 {
+		return strconv.FormatFloat(math.Floor(amount), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(math.Floor(amount*10+1e-6)/10, 'f', -1, 64)
 }
 
 // roomOf is total / free / largest hole of one resource.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -133,11 +134,12 @@ func tellNext(command *cobra.Command, invitation *registration.Invitation, insec
 func (c *cli) acceptCommand() *cobra.Command {
 	var access fleetAccess
 	var key string
+	var wide wideOutput
 	command := &cobra.Command{
 		Use:   "accept [NAME]",
 		Short: "Accept the agent of a member that was registered, or list those that wait",
 		Long: `accept lets an agent that was invited with "trellisctl register" serve its member. It shows the fingerprint of the agent's key, which
-is to be the one in the agent's log. With --key it accepts no other.
+is to be the one in the agent's log. With --key it accepts no other. The list has the first 32 digits of it, and with -o wide all.
 
 From then on the agent may read and report on the Works of its own member, and nothing else in the fleet.`,
 		Example: `  trellisctl accept --project demo --shoot fleet
@@ -159,7 +161,7 @@ From then on the agent may read and report on the Works of its own member, and n
 				return err
 			}
 			if name == "" {
-				return listCandidates(command, candidates)
+				return listCandidates(command, candidates, bool(wide))
 			}
 			accepted, err := registration.Accepted(command.Context(), fleet.Client, name)
 			if err != nil {
@@ -178,17 +180,30 @@ From then on the agent may read and report on the Works of its own member, and n
 	}
 	access.flags(command)
 	command.Flags().StringVar(&key, "key", "", "fingerprint of the agent's key, or at least its first eight digits")
+	wide.flag(command, "the id of the cluster, and the whole fingerprint")
 	return command
 }
 
-func listCandidates(command *cobra.Command, candidates []registration.Candidate) error {
+// shownDigits of a fingerprint are enough: nobody finds a key of which they are the same.
+const shownDigits = 32
+
+func listCandidates(command *cobra.Command, candidates []registration.Candidate, wide bool) error {
 	if len(candidates) == 0 {
 		tell(command)("No agent waits to be accepted")
 		return nil
 	}
-	t := newTable(command.OutOrStdout(), "MEMBER", "VERSION", "CLUSTER", "KEY", "WAITS")
+	header := []string{"MEMBER", "VERSION", "KEY", "WAITS"}
+	if wide {
+		header = append(header, "CLUSTER")
+	}
+	t := newTable(command.OutOrStdout(), header...)
 	for _, c := range candidates {
-		t.row(c.Member, c.Version, c.ID, c.Fingerprint, time.Since(c.Since).Round(time.Second).String())
+		cells := []string{c.Member, c.Version, c.Fingerprint[:min(len(c.Fingerprint), shownDigits)], duration.HumanDuration(time.Since(c.Since))}
+		if wide {
+			cells[2] = c.Fingerprint
+			cells = append(cells, c.ID)
+		}
+		t.row(cells...)
 	}
 	return t.Flush()
 }

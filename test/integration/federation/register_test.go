@@ -74,7 +74,7 @@ func TestRegisterByCommands(t *testing.T) {
 	p.configure(t, config, registration.Allowance{})
 	_, ended := p.start(t)
 	fingerprint := p.waiting(t)[0].Fingerprint
-	if out := run("accept"); !strings.Contains(out, fingerprint) || !strings.Contains(out, "commanded") {
+	if out := run("accept", "--output=wide"); !strings.Contains(out, fingerprint) || !strings.Contains(out, "commanded") {
 		t.Errorf("got %s", out)
 	}
 	if out := run("accept", "commanded", "--key="+fingerprint[:10]); !strings.Contains(out, fingerprint) {
@@ -83,7 +83,7 @@ func TestRegisterByCommands(t *testing.T) {
 	if cluster := ready(t, p.name, metav1.ConditionTrue, "ClusterReady"); cluster.Spec.Region != "north" || cluster.Spec.SyncMode != clusterv1alpha1.Pull {
 		t.Errorf("got %+v", cluster.Spec)
 	}
-	if out := run("members"); !strings.Contains(out, "commanded") || !strings.Contains(out, "Pull") {
+	if out := run("members", "-o", "wide"); !strings.Contains(out, "commanded") || !strings.Contains(out, "Pull") {
 		t.Errorf("got %s", out)
 	}
 	run("unjoin", "commanded")
