@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -66,6 +67,44 @@ func TestCronFederatedHPA(t *testing.T) {
 		if err := fleet.Create(ctx, bad); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", rule, err)
 		}
+	}
+}
+
+// TestFailedRuleIsSeen: `kubectl get` tells which rule failed when it acted last, with -o wide why, and not what failed before.
+func TestFailedRuleIsSeen(t *testing.T) {
+	namespace := newNamespace(t)
+	object := parse(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: clock}, spec: {
+		scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: nginx}, rules: [
+		{name: good, schedule: "0 8 * * *", targetReplicas: 5}, {name: bad, schedule: "0 8 * * *", targetReplicas: 2}]}}`)[0]
+	apply(t, fleet, namespace, object)
+	clock := &autoscalingv1alpha1.CronFederatedHPA{}
+	if err := fleet.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "clock"}, clock); err != nil {
+		t.Fatal(err)
+	}
+	now := new(metav1.Now())
+	failed := []autoscalingv1alpha1.FailedExecution{{ScheduleTime: now, ExecutionTime: now, Message: "long ago"}}
+	clock.Status.ExecutionHistories = []autoscalingv1alpha1.ExecutionHistory{
+		{RuleName: "good", FailedExecutions: failed}, {RuleName: "bad", FailedExecutions: failed, LastFailure: "spec.rules[1]: no such thing"},
+	}
+	if err := fleet.Status().Update(ctx, clock); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(fleetConfig)
+	config.AcceptContentTypes = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	text, err := answer(config, http.MethodGet, "/apis/autoscaling.karmada.io/v1alpha1/namespaces/"+namespace+"/cronfederatedhpas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table metav1.Table
+	if err := json.Unmarshal([]byte(text), &table); err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		cells[fmt.Sprintf("%s %d", column.Name, column.Priority)] = table.Rows[0].Cells[i]
+	}
+	if cells["Failed-Rule 0"] != "bad" || cells["Failure 1"] != "spec.rules[1]: no such thing" {
+		t.Errorf("got %v", cells)
 	}
 }
 

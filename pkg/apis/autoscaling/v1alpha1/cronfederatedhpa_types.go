@@ -15,6 +15,8 @@ import (
 // +kubebuilder:printcolumn:JSONPath=`.spec.scaleTargetRef.name`,name="Reference-Name",type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 // +kubebuilder:printcolumn:JSONPath=`.status.executionHistories[*].problem`,name="Problem",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.executionHistories[?(@.lastFailure)].ruleName`,name="Failed-Rule",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.executionHistories[*].lastFailure`,name="Failure",type=string,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type CronFederatedHPA struct {
 	metav1.TypeMeta `json:",inline"`
@@ -124,6 +126,9 @@ type ExecutionHistory struct {
 	// Problem says why the rule never acts: its field that is wrong. Karmada has no such field.
 	// +optional
 	Problem string `json:"problem,omitempty"`
+	// LastFailure says why the last execution failed; absent if it did not. Karmada has no such field.
+	// +optional
+	LastFailure string `json:"lastFailure,omitempty"`
 	// SuccessfulExecutions that were last, the latest first.
 	// +optional
 	SuccessfulExecutions []SuccessfulExecution `json:"successfulExecutions,omitempty"`

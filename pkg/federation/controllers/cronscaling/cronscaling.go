@@ -156,7 +156,9 @@ func (s *cronScaling) execute(ctx context.Context, c *autoscalingv1alpha1.CronFe
 	} else {
 		err = s.scale(ctx, c, j, &success)
 	}
+	h.LastFailure = ""
 	if err != nil {
+		h.LastFailure = err.Error()
 		h.FailedExecutions = withFailure(h.FailedExecutions, autoscalingv1alpha1.FailedExecution{ScheduleTime: due, ExecutionTime: at, Message: err.Error()}, j.rule.FailedHistoryLimit)
 		s.events.Eventf(c, nil, corev1.EventTypeWarning, "ScaleFailed", "Scale", "rule %s: %.900s", j.rule.Name, err.Error())
 		return

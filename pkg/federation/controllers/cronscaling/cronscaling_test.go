@@ -189,6 +189,35 @@ func TestExecution(t *testing.T) {
 	}
 }
 
+// TestLastFailure: it is there until the rule has worked, also where no failures are kept, and for as long as the rule is suspended.
+func TestLastFailure(t *testing.T) {
+	rule := autoscalingv1alpha1.CronFederatedHPARule{Name: "up", Schedule: "10 * * * *", TargetReplicas: new(int32(9)), FailedHistoryLimit: new(int32(0))}
+	f := newFixture(t, clock(web, rule))
+	f.reconcile()
+	for i, step := range []struct {
+		err       error
+		suspended bool
+		want      string
+	}{
+		{nil, false, ""},
+		{errors.New("no such thing"), false, "spec.rules[0]: no such thing"},
+		{errors.New("refused"), false, "spec.rules[0]: refused"},
+		{nil, true, "spec.rules[0]: refused"},
+		{nil, false, "spec.rules[0]: refused"}, // A rule that is resumed begins with the next time.
+		{nil, false, ""},
+	} {
+		rule.Suspend = &step.suspended
+		c := clock(web, rule)
+		if err := f.Patch(t.Context(), c, client.Merge); err != nil {
+			t.Fatal(err)
+		}
+		f.now, f.scales.err = f.now.Add(time.Hour), step.err
+		if histories, _ := f.reconcile(); histories[0].LastFailure != step.want {
+			t.Errorf("step %d: %q, want %q", i, histories[0].LastFailure, step.want)
+		}
+	}
+}
+
 // A rule for a FederatedHPA sets those of its limits that it names.
 func TestLimits(t *testing.T) {
 	target := autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "web"}
