@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,8 +58,14 @@ func (w *policyWatch) tellUnknownKinds(policy policies.Policy) {
 		_, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		return !isNoMatch(err)
 	}
-	for _, problem := range selector.Unserved(policy.Spec.ResourceSelectors, serves) {
-		w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, "KindNotServed", "Propagate", "%s", problem)
+	w.warn(policy, "KindNotServed", selector.Unserved(policy.Spec.ResourceSelectors, serves))
+}
+
+// warn makes one event of all problems: of several about the same version of an object, with the same reason, only the first is kept.
+func (w *policyWatch) warn(policy policies.Policy, reason string, problems []string) {
+	if len(problems) > 0 {
+		// Events hold 1024 characters.
+		w.events.Eventf(policy.Object, nil, corev1.EventTypeWarning, reason, "Propagate", "%.1000s", strings.Join(problems, "; "))
 	}
 }
 

@@ -35,8 +35,8 @@ func TestUnknownKindIsTold(t *testing.T) {
 	startFederation(t)
 	namespace := newNamespace(t)
 	apply(t, fleet, namespace, parse(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: mistyped}, spec: {
-		resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}, {apiVersion: apps/v1, kind: Deploymint, name: web}]}}`)[0])
-	warned(t, namespace, "KindNotServed", "spec.resourceSelectors[1]", "no kind Deploymint in apps/v1")
+		resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}, {apiVersion: apps/v1, kind: Deploymint, name: web}, {apiVersion: v1, kind: ConfigMop}]}}`)[0])
+	warned(t, namespace, "KindNotServed", "spec.resourceSelectors[1]", "no kind Deploymint in apps/v1", "spec.resourceSelectors[2]", "no kind ConfigMop in v1")
 }
 
 func TestBadPoliciesAreRefused(t *testing.T) {
