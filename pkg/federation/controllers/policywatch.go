@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,9 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
+	"github.com/trellis-garden/trellis/pkg/federation/rollout"
 	"github.com/trellis-garden/trellis/pkg/federation/selector"
 )
 
@@ -39,6 +44,9 @@ func (w *policyWatch) Reconcile(ctx context.Context, request reconcile.Request) 
 		return reconcile.Result{}, err
 	}
 	w.tellUnknownKinds(policy)
+	if err := w.tellProblemsOfWaves(ctx, policy); err != nil {
+		return reconcile.Result{}, err
+	}
 	for gvk := range policy.Kinds() {
 		if err := w.templates.ensure(gvk); err != nil {
 			return reconcile.Result{}, err
@@ -59,6 +67,23 @@ func (w *policyWatch) tellUnknownKinds(policy policies.Policy) {
 		return !isNoMatch(err)
 	}
 	w.warn(policy, "KindNotServed", selector.Unserved(policy.Spec.ResourceSelectors, serves))
+}
+
+// tellProblemsOfWaves tells of waves that name clusters that aren't there, or that come too late for them.
+func (w *policyWatch) tellProblemsOfWaves(ctx context.Context, policy policies.Policy) error {
+	if policy.Spec.Rollout == nil {
+		return nil
+	}
+	var clusters clusterv1alpha1.ClusterList
+	if err := w.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing clusters: %w", err)
+	}
+	var fleet []core.Cluster
+	for i := range clusters.Items {
+		fleet = append(fleet, karmada.Identity(&clusters.Items[i]))
+	}
+	w.warn(policy, "RolloutWaves", rollout.Problems(policy.Spec.Rollout, core.NewSnapshot(fleet)))
+	return nil
 }
 
 // warn makes one event of all problems: of several about the same version of an object, with the same reason, only the first is kept.

@@ -92,7 +92,7 @@ func (a *attempt) marks() (marked []marks, previous []int32) {
 // tiers tell for every cluster whether the affinity (0), an overflow tier (1, 2, …) or nothing matches it. Nil means that all
 // clusters match.
 func (a *attempt) tiers() []int8 {
-	if a.term.matchesAll() && len(a.term.Overflow) == 0 {
+	if a.term.MatchesAll() && len(a.term.Overflow) == 0 {
 		return nil
 	}
 	tiers := make([]int8, len(a.snapshot.clusters))
@@ -176,8 +176,8 @@ func (a *attempt) reject(c *Cluster, mark marks, tier int8, served *servedCache)
 	return Fits
 }
 
-// matchesAll tells whether the affinity says nothing.
-func (a *Affinity) matchesAll() bool {
+// MatchesAll tells whether the affinity says nothing.
+func (a *Affinity) MatchesAll() bool {
 	return len(a.Names) == 0 && len(a.Exclude) == 0 && a.Labels == nil && len(a.Fields) == 0
 }
 

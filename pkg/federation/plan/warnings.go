@@ -9,6 +9,7 @@ import (
 	appsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/apps/v1alpha1"
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
+	"github.com/trellis-garden/trellis/pkg/federation/rollout"
 	"github.com/trellis-garden/trellis/pkg/federation/selector"
 )
 
@@ -31,6 +32,7 @@ func (p *predictor) warningsOf(d Document) []string {
 	for _, policy := range p.Then.Policies {
 		if d.isOf(policy) {
 			messages = append(messages, selector.Unserved(policy.Spec.ResourceSelectors, p.Serves)...)
+			messages = append(messages, rollout.Problems(policy.Spec.Rollout, p.snapshot)...)
 		}
 	}
 	for _, policy := range p.Then.Overrides {

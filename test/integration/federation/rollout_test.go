@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/plan"
 	"github.com/trellis-garden/trellis/pkg/federation/rollout"
 	"github.com/trellis-garden/trellis/pkg/trellisctl"
 )
@@ -331,6 +333,34 @@ func TestRolloutPolicyIsChecked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cluster may join later, so waves that name none of the fleet are accepted, and told of.
+func TestWavesWithoutEffectAreTold(t *testing.T) {
+	startFederation(t)
+	namespace := newNamespace(t)
+	const policy = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  rollout:
+    waves:
+    - {name: canary, clusterAffinity: {clusterNames: [membre1, member1]}}
+    - {name: second, clusterAffinity: {clusterNames: [member1, member2]}}
+`
+	const (
+		unknown = "spec.rollout.waves[0].clusterAffinity.clusterNames[0]: the fleet has no cluster of this name; it has member1, member2"
+		late    = "spec.rollout.waves[1].clusterAffinity.clusterNames[0]: wave canary before it takes cluster member1; it gets changes with that one"
+	)
+	document := "PropagationPolicy " + namespace + "/web"
+	want := []plan.Warning{{Document: document, Message: unknown}, {Document: document, Message: late}}
+	if got := planned(t, namespace, policy, false).Warnings; !slices.Equal(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	apply(t, fleet, namespace, parse(t, policy)...)
+	warned(t, namespace, "RolloutWaves", unknown, late)
 }
 
 // TestRolloutCommands speaks as users of trellisctl do.
