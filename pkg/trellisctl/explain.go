@@ -249,6 +249,10 @@ func explainClusters(out io.Writer, b bindings.Binding) error {
 	if decision == nil {
 		return nil
 	}
+	if decision.Ranking == "" && len(decision.Rejections) == 0 {
+		fmt.Fprintln(out, withoutClusters(b.BindingSpec()))
+		return nil
+	}
 	ranking, err := decision.Ranking.Clusters()
 	if err != nil {
 		return fmt.Errorf("status.decision.ranking of the binding: %w", err)
@@ -284,6 +288,17 @@ func explainClusters(out io.Writer, b bindings.Binding) error {
 		fmt.Fprintf(out, "… and %d clusters more that were left out\n", decision.Omitted)
 	}
 	return nil
+}
+
+// withoutClusters says why a decision tells of no cluster. Only what is divided by room keeps a decision when a fleet becomes newer.
+func withoutClusters(spec *workv1alpha2.ResourceBindingSpec) string {
+	why := "The decision doesn't tell of clusters: the fleet had none, or an earlier version\nof it decided."
+	if len(spec.Clusters) > 0 {
+		why = "An earlier version of the fleet decided, whose reasons aren't kept any more."
+	}
+	return "\n" + why + `
+It is decided anew when the policy's placement or the number of replicas
+changes, or for a WorkloadRebalancer, which may move replicas.`
 }
 
 func nonZero(n int64) string {
