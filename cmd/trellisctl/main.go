@@ -25,7 +25,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "Interrupted")
 		os.Exit(130)
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(trellisctl.Visible(os.Stderr), "Error:", err)
 		os.Exit(1)
 	}
 }

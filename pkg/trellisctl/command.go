@@ -47,6 +47,8 @@ Gardens are configured in .landscape/trellisctl.yaml of a local landscape, or in
 		root.Use = "kubectl-trellis"
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl trellis"}
 	}
+	root.SetOut(Visible(os.Stdout))
+	root.SetErr(Visible(os.Stderr))
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.configPath, "config", "", "configuration file with the gardens (default: see above, or $"+ConfigEnv+")")
 	flags.StringVar(&c.flags.Garden, "garden", "", "garden, by name or identity")

@@ -34,7 +34,7 @@ func newTable(out io.Writer, header ...string) table {
 
 func (t table) row(cells ...string) {
 	for i, cell := range cells {
-		if cell == "" {
+		if cells[i] = oneLine(cell); cell == "" {
 			cells[i] = "-"
 		}
 	}

@@ -174,7 +174,7 @@ From then on the agent may read and report on the Works of its own member, and n
 			if err := registration.Accept(command.Context(), fleet.Client, chosen); err != nil {
 				return err
 			}
-			fmt.Fprintf(command.OutOrStdout(), "member %s: accepted the agent with key %s (Kubernetes %s, cluster %s)\n", name, chosen.Fingerprint, chosen.Version, chosen.ID)
+			fmt.Fprintf(command.OutOrStdout(), "member %s: accepted the agent with key %s (Kubernetes %s, cluster %s)\n", name, chosen.Fingerprint, oneLine(chosen.Version), oneLine(chosen.ID))
 			return nil
 		},
 	}
