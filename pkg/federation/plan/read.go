@@ -293,7 +293,7 @@ func (c *concerned) by(ctx context.Context, p *Proposal) error {
 		return c.byRebalancer(ctx, p)
 	}
 	key := bindings.TemplateKeyOf(object, object.GroupVersionKind())
-	c.found[key] = Object{Now: p.Now, Then: p.Then}
+	c.found[key] = Object{Now: p.Now, Then: p.Then, Rebalanced: c.found[key].Rebalanced}
 	return nil
 }
 
