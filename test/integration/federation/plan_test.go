@@ -3,6 +3,7 @@ package federation
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/plan"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
@@ -143,6 +145,18 @@ func becomes(t *testing.T, want predicted, namespace, kind, name string) {
 
 func TestPlanIsWhatHappens(t *testing.T) {
 	startFederation(t)
+	for _, name := range memberNames {
+		eventually(t, "the fleet knows what "+name+" serves", func() error {
+			cluster := &clusterv1alpha1.Cluster{}
+			if err := fleet.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+				return err
+			}
+			if len(cluster.Status.APIEnablements) == 0 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
 	tests := map[string]struct {
 		before, change string
 		deleting       bool
