@@ -144,20 +144,26 @@ func (w Written) checkIdentity() error {
 }
 
 // Check has the fleet's API default and validate what would be applied, or, if deleting, finds what would be deleted. Nothing is changed.
-// Objects without a namespace whose kind has one get the namespace given.
+// Objects without a namespace whose kind has one get the namespace given. The error tells of all documents that are refused.
 func Check(ctx context.Context, c client.Client, documents []Written, namespace string, deleting bool) ([]Proposal, error) {
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict) // As kubectl does.
 	var result []Proposal
+	var refusals []error
 	for _, d := range documents {
 		d.Object = d.Object.DeepCopy()
 		proposal, err := check(ctx, c, d.Object, namespace, deleting)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d, refusalOf(err, c.RESTMapper(), d.Object))
+		if err == nil {
+			proposal.Where = d.Where
+			result = append(result, proposal)
+			continue
 		}
-		proposal.Where = d.Where
-		result = append(result, proposal)
+		refusal, refused := refusalOf(err, c.RESTMapper(), d.Object)
+		refusals = append(refusals, fmt.Errorf("%s: %w", d, refusal))
+		if !refused { // The next one would fare no better.
+			break
+		}
 	}
-	return result, nil
+	return result, errors.Join(refusals...)
 }
 
 func check(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string, deleting bool) (Proposal, error) {
@@ -176,7 +182,7 @@ func check(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	err = c.Get(ctx, client.ObjectKeyFromObject(object), now)
 	switch {
 	case apierrors.IsNotFound(err) && deleting:
-		return Proposal{}, errors.New("there is no such object to delete")
+		return Proposal{}, refused{err, "there is no such object to delete"}
 	case apierrors.IsNotFound(err):
 		return Proposal{Action: ActionCreate, Then: object}, c.Create(ctx, object, client.DryRunAll)
 	case err != nil:

@@ -25,23 +25,27 @@ func (r refused) Error() string { return r.text }
 // Unwrap gives what the API said.
 func (r refused) Unwrap() error { return r.error }
 
-// refusalOf says what the fleet's API has against an object, and what to do about it. Several causes are a line each.
-func refusalOf(err error, mapper meta.RESTMapper, object *unstructured.Unstructured) error {
+// refusalOf says what the fleet's API has against an object, and what to do about it. Several causes are a line each. It is no refusal
+// when the API could not be asked, or was at fault.
+func refusalOf(err error, mapper meta.RESTMapper, object *unstructured.Unstructured) (_ error, refusal bool) {
+	var told refused
 	var status apierrors.APIStatus
 	switch {
+	case errors.As(err, &told):
+		return err, true
 	case meta.IsNoMatchError(err):
-		return refused{err, unserved(mapper, object)}
-	case !errors.As(err, &status):
-		return err
+		return refused{err, unserved(mapper, object)}, true
+	case !errors.As(err, &status) || status.Status().Code < 400 || status.Status().Code >= 500 || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err):
+		return err, false
 	case apierrors.IsForbidden(err):
-		return refused{err, err.Error() + "\n  A plan has the fleet check documents by a dry run, for which one must be\n  allowed to apply them."}
+		return refused{err, err.Error() + "\n  A plan has the fleet check documents by a dry run, for which one must be\n  allowed to apply them."}, true
 	case apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
-		return refused{err, fmt.Sprintf("the fleet has no namespace %s; create it, or name another one (-n)", status.Status().Details.Name)}
+		return refused{err, fmt.Sprintf("the fleet has no namespace %s; create it, or name another one (-n)", status.Status().Details.Name)}, true
 	}
 	if causes := causesOf(status.Status()); len(causes) > 0 {
-		return refused{err, "the fleet refuses it:\n  " + strings.Join(causes, "\n  ")}
+		return refused{err, "the fleet refuses it:\n  " + strings.Join(causes, "\n  ")}, true
 	}
-	return err
+	return err, true
 }
 
 // unserved says what to do about a kind that the fleet doesn't serve.

@@ -366,7 +366,11 @@ func TestPlanRefusesWhatTheFleetRefuses(t *testing.T) {
 			"a.yaml, document 2: Dragon a: the fleet serves no kind Dragon in policy.karmada.io/v1alpha1;\n  correct kind or apiVersion, or install its CustomResourceDefinition in the fleet"},
 		"another version": {"{apiVersion: apps/v1beta1, kind: Deployment, metadata: {name: a}}", false,
 			"a.yaml, document 2: Deployment a: the fleet serves no kind Deployment in apps/v1beta1,\n  but in apps/v1: correct apiVersion"},
-		"deletion of none": {planPolicy("web", "", ""), true, "a.yaml, document 1: ConfigMap NS/settings: there is no such object to delete"},
+		"several": {"{apiVersion: policy.karmada.io/v1alpha1, kind: Dragon, metadata: {name: a}}" + planPolicy("web", "", "priorty: 1") + "\n---\n" + planWeb, false,
+			"a.yaml, document 2: Dragon a: the fleet serves no kind Dragon in .*;\n  correct .*\n" +
+				"a.yaml, document 3: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field \"spec.priorty\""},
+		"deletion of none": {planPolicy("web", "", ""), true,
+			"a.yaml, document 1: ConfigMap NS/settings: there is no such object to delete\na.yaml, document 2: PropagationPolicy NS/web: there is no such object to delete"},
 		"fields that there aren't": {planPolicy("web", "clusterAfinity: {}", "priorty: 1"), false,
 			"a.yaml, document 2: PropagationPolicy NS/web: the fleet refuses it:\n  unknown field \"spec.placement.clusterAfinity\"\n  unknown field \"spec.priorty\""},
 		"fields of other objects that there aren't": {strings.Replace(planWeb, "replicas: 4", "replica: 4", 1), false,
