@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,12 +145,12 @@ func (w Written) checkIdentity() error {
 // Check has the fleet's API default and validate what would be applied, or, if deleting, finds what would be deleted. Nothing is changed.
 // Objects without a namespace whose kind has one get the namespace given. The error tells of all documents that are refused.
 func Check(ctx context.Context, c client.Client, documents []Written, namespace string, deleting bool) ([]Proposal, error) {
-	c = client.WithFieldValidation(c, metav1.FieldValidationStrict) // As kubectl does.
+	checker := newChecker(c, documents, namespace, deleting)
 	var result []Proposal
 	var refusals []error
 	for _, d := range documents {
 		d.Object = d.Object.DeepCopy()
-		proposal, err := check(ctx, c, d.Object, namespace, deleting)
+		proposal, err := checker.check(ctx, d.Object)
 		if err == nil {
 			proposal.Where = d.Where
 			result = append(result, proposal)
@@ -166,7 +165,7 @@ func Check(ctx context.Context, c client.Client, documents []Written, namespace 
 	return result, errors.Join(refusals...)
 }
 
-func check(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string, deleting bool) (Proposal, error) {
+func (c *checker) check(ctx context.Context, object *unstructured.Unstructured) (Proposal, error) {
 	namespaced, err := c.IsObjectNamespaced(object)
 	if err != nil {
 		return Proposal{}, err
@@ -175,19 +174,19 @@ func check(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	case !namespaced:
 		object.SetNamespace("")
 	case object.GetNamespace() == "":
-		object.SetNamespace(namespace)
+		object.SetNamespace(c.namespace)
 	}
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(object.GroupVersionKind())
 	err = c.Get(ctx, client.ObjectKeyFromObject(object), now)
 	switch {
-	case apierrors.IsNotFound(err) && deleting:
+	case apierrors.IsNotFound(err) && c.deleting:
 		return Proposal{}, refused{err, "there is no such object to delete"}
 	case apierrors.IsNotFound(err):
-		return Proposal{Action: ActionCreate, Then: object}, c.Create(ctx, object, client.DryRunAll)
+		return Proposal{Action: ActionCreate, Then: object}, c.create(ctx, object)
 	case err != nil:
 		return Proposal{}, err
-	case deleting:
+	case c.deleting:
 		return Proposal{Action: ActionDelete, Now: now}, nil
 	}
 	if object.GroupVersionKind().Group == policyv1alpha1.GroupVersion.Group {

@@ -39,8 +39,8 @@ func refusalOf(err error, mapper meta.RESTMapper, object *unstructured.Unstructu
 		return err, false
 	case apierrors.IsForbidden(err):
 		return refused{err, err.Error() + "\n  A plan has the fleet check documents by a dry run, for which one must be\n  allowed to apply them."}, true
-	case apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
-		return refused{err, fmt.Sprintf("the fleet has no namespace %s; create it, or name another one (-n)", status.Status().Details.Name)}, true
+	case isNoNamespace(err):
+		return refused{err, fmt.Sprintf("the fleet has no namespace %s; create it, have the documents create it, or name another one (-n)", status.Status().Details.Name)}, true
 	}
 	if causes := causesOf(status.Status()); len(causes) > 0 {
 		return refused{err, "the fleet refuses it:\n  " + strings.Join(causes, "\n  ")}, true

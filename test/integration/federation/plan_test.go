@@ -12,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
@@ -143,8 +147,8 @@ func becomes(t *testing.T, want predicted, namespace, kind, name string) {
 	})
 }
 
-func TestPlanIsWhatHappens(t *testing.T) {
-	startFederation(t)
+func theFleetKnowsWhatMembersServe(t *testing.T) {
+	t.Helper()
 	for _, name := range memberNames {
 		eventually(t, "the fleet knows what "+name+" serves", func() error {
 			cluster := &clusterv1alpha1.Cluster{}
@@ -157,6 +161,11 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+func TestPlanIsWhatHappens(t *testing.T) {
+	startFederation(t)
+	theFleetKnowsWhatMembersServe(t)
 	tests := map[string]struct {
 		before, change string
 		deleting       bool
@@ -291,6 +300,52 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: NS, name: 
 	}
 }
 
+// An application that comes with its namespace is planned as a whole.
+func TestPlanOfANewNamespace(t *testing.T) {
+	startFederation(t)
+	theFleetKnowsWhatMembersServe(t)
+	namespace := namespacePrefix + utilrand.String(5)
+	// What is there already in the namespace in which the fleet checks instead is not in the way.
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "settings"}}
+	if err := fleet.Create(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fleet.Delete(ctx, other) })
+	policy := fmt.Sprintf(`
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: settings}
+spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: %s}], placement: {%s}}
+`, namespace, onlyOne)
+	rest := strings.TrimPrefix(planWeb, "\n") + planPolicy("web", oneToThree, "") + policy
+	made := fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n", namespace)
+	p := planned(t, namespace, rest+"---\n"+made, false)
+	deployment, settings := expectation(t, p, namespace, "Deployment", "nginx"), expectation(t, p, namespace, "ConfigMap", "settings")
+	checkPlanned(t, "Deployment", deployment, [2]int32{1, 3})
+	checkPlanned(t, "ConfigMap", settings, [2]int32{0, -1})
+	if err := fleet.Get(ctx, types.NamespacedName{Name: namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a plan made the namespace: %v", err)
+	}
+	for text, want := range map[string]string{
+		made + "---" + strings.Replace(policy, "namespace: "+namespace, "namespace: default", 1): "spec.resourceSelectors: namespace must be that of the policy",
+		made + "---\n{apiVersion: v1, kind: Service, metadata: {name: no ports}}":                "metadata.name: Invalid value",
+	} {
+		_, err := (&trellisctl.Fleet{Client: fleet, Config: fleetConfig}).Plan(ctx, written(t, text), trellisctl.PlanOptions{Namespace: namespace, Settings: plan.DefaultSettings()}, time.Now())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+
+	if err := fleet.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { emptyNamespace(t, namespace) })
+	apply(t, fleet, namespace, parse(t, rest)...)
+	becomes(t, deployment, namespace, "Deployment", "nginx")
+	becomes(t, settings, namespace, "ConfigMap", "settings")
+}
+
 func checkPlanned(t *testing.T, what string, got predicted, want [2]int32) {
 	t.Helper()
 	for i, name := range memberNames {
@@ -376,7 +431,7 @@ func TestPlanRefusesWhatTheFleetRefuses(t *testing.T) {
 		"fields of other objects that there aren't": {strings.Replace(planWeb, "replicas: 4", "replica: 4", 1), false,
 			"a.yaml, document 2: Deployment NS/nginx: the fleet refuses it:\n  unknown field \"spec.replica\""},
 		"a namespace that isn't there": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: nowhere}}", false,
-			"a.yaml, document 2: ConfigMap nowhere/a: the fleet has no namespace nowhere; create it, or name another one \\(-n\\)"},
+			"a.yaml, document 2: ConfigMap nowhere/a: the fleet has no namespace nowhere; create it, have the documents create it, or name another one \\(-n\\)"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
