@@ -219,7 +219,8 @@ type ClusterStatus struct {
 	// APIEnablements are the APIs that the cluster serves.
 	// +optional
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
-	// Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits.
+	// Conditions: Ready, CompleteAPIEnablements; as extensions ResourcesObserved, AnswersWithinLimits, CredentialsRenewed, AgentReported,
+	// DeletionHeld.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
