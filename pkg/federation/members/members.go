@@ -1,5 +1,6 @@
 // Package members owns the connections to the member clusters of a fleet: one client per member, and watches of the
-// objects that the fleet manages there. Whoever wants to know about changes in members subscribes here.
+// objects that the fleet manages there. Whoever wants to know about changes in members subscribes here. A member also tells
+// its version, its APIs, the room that it has, and what its pods use.
 package members
 
 import (

@@ -1,4 +1,5 @@
-// Package quota adds up what placed objects request and holds it against the limits of FederatedResourceQuotas.
+// Package quota adds up what placed objects request and holds it against the limits of FederatedResourceQuotas. A Ledger remembers
+// decisions that are being written, so that several at a time exceed no limit together.
 package quota
 
 import (
