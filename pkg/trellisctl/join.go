@@ -92,7 +92,7 @@ func (c *cli) unjoinCommand() *cobra.Command {
 stays), then its own access, and forgets the credentials.
 
 A member that does not answer is given up after half a minute: what was applied there stays, and so does the access, until its
-owner deletes the ClusterRole trellis-fleet-<id> in it.`,
+owner deletes the ClusterRoles trellis-fleet-<id> and trellis-fleet-<id>-impersonator in it.`,
 		Example: "  trellisctl unjoin edge1 --project demo --shoot fleet",
 		Args:    oneMember,
 		RunE: func(command *cobra.Command, arguments []string) error {
