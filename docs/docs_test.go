@@ -1,0 +1,162 @@
+// Package docs keeps the documentation true where that can be checked: its links lead somewhere, its documents in YAML can be read, and its
+// picture of the architecture has all packages.
+package docs
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/federation/controllers"
+)
+
+const root = ".."
+
+// pages are the Markdown files of the tree, by their paths from its root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	result := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		result[strings.TrimPrefix(path, root+"/")] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+var (
+	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	inline  = regexp.MustCompile("`[^`\n]*`")
+	link    = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+)
+
+// anchor is the name by which a heading is linked to.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := pages(t)
+	anchors := map[string]map[string]bool{}
+	for path, text := range all {
+		anchors[path] = map[string]bool{}
+		for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			anchors[path][anchor(match[1])] = true
+		}
+	}
+	for path, text := range all {
+		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
+			target, err := url.Parse(match[1])
+			if err != nil {
+				t.Errorf("%s: link %s: %v", path, match[1], err)
+				continue
+			}
+			if target.Scheme != "" {
+				continue
+			}
+			page := path
+			if target.Path != "" {
+				page = filepath.Join(filepath.Dir(path), target.Path)
+			}
+			if _, err := os.Stat(filepath.Join(root, page)); err != nil {
+				t.Errorf("%s: link %s: there is no %s", path, match[1], page)
+			}
+			if target.Fragment != "" && !anchors[page][target.Fragment] {
+				t.Errorf("%s: link %s: %s has no heading %q", path, match[1], page, target.Fragment)
+			}
+		}
+	}
+}
+
+var example = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// Whole objects must have no field that there isn't.
+func TestExamplesCanBeRead(t *testing.T) {
+	fleet, err := controllers.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemes := []*runtime.Scheme{apis.GardenScheme(), apis.SeedScheme(), fleet}
+	for path, text := range pages(t) {
+		for _, match := range example.FindAllStringSubmatch(text, -1) {
+			reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(match[1])))
+			for {
+				document, err := reader.Read()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err == nil {
+					err = readable(document, schemes)
+				}
+				if err != nil {
+					t.Errorf("%s: %v in\n%s", path, err, document)
+					break
+				}
+			}
+		}
+	}
+}
+
+// readable decodes an object whose kind a scheme knows; of anything else it sees that it is YAML.
+func readable(document []byte, schemes []*runtime.Scheme) error {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(document, &object.Object); err != nil {
+		return err
+	}
+	for _, scheme := range schemes {
+		if scheme.Recognizes(object.GroupVersionKind()) {
+			_, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(document, nil, nil)
+			return err
+		}
+	}
+	return nil
+}
+
+func TestArchitectureHasAllPackages(t *testing.T) {
+	architecture := pages(t)["docs/architecture.md"]
+	for _, parent := range []string{"cmd", "extensions", "pkg", "pkg/federation"} {
+		entries, err := os.ReadDir(filepath.Join(root, parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if entry.IsDir() && !strings.Contains(architecture, entry.Name()) {
+				t.Errorf("docs/architecture.md does not tell of %s/%s", parent, entry.Name())
+			}
+		}
+	}
+}
