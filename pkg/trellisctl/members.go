@@ -98,7 +98,7 @@ func nodesOf(m *clusterv1alpha1.Cluster) string {
 	return fmt.Sprintf("%d/%d", m.Status.NodeSummary.ReadyNum, m.Status.NodeSummary.TotalNum)
 }
 
-// freeOf is free/total of one resource, with three digits or so.
+// freeOf is free/total of one resource.
 func freeOf(m *clusterv1alpha1.Cluster, name corev1.ResourceName) string {
 	summary := m.Status.ResourceSummary
 	if summary == nil || len(summary.Allocatable) == 0 {
@@ -118,12 +118,13 @@ func freeOf(m *clusterv1alpha1.Cluster, name corev1.ResourceName) string {
 	return rounded(summary.Available) + "/" + rounded(summary.Allocatable) + unit
 }
 
-// roundedDown has one decimal up to 100.
+// roundedDown has three digits, or all before the point.
 func roundedDown(amount float64) string {
-	if amount >= 100 {
-		return strconv.FormatFloat(math.Floor(amount), 'f', -1, 64)
+	scale := 1.0
+	for amount*scale < 100 && scale < 100 {
+		scale *= 10
 	}
-	return strconv.FormatFloat(math.Floor(amount*10+1e-6)/10, 'f', -1, 64)
+	return strconv.FormatFloat(math.Floor(amount*scale+1e-6)/scale, 'f', -1, 64)
 }
 
 // roomOf is total / free / largest hole of one resource.

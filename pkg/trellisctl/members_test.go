@@ -76,7 +76,7 @@ func TestListMembers(t *testing.T) {
 	for wide, want := range map[bool]string{
 		false: `MEMBER VERSION READY NODES CPU MEMORY
 edge v1.36.3 yes 2/3 5/8 8/16Gi
-factory-hall-12 v1.36.3+k3s1 yes,cordoned 12/12 99.9/479 7.9/1884Gi
+factory-hall-12 v1.36.3+k3s1 yes,cordoned 12/12 99.9/479 7.99/1884Gi
 new - - - - -
 `,
 		true: `MEMBER VERSION READY NODES CPU MEMORY MODE TAINTS AGE
