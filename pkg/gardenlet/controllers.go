@@ -219,12 +219,15 @@ func (a *agent) addSelfDeployment(mgr manager.Manager) error {
 		Complete(reconciler)
 }
 
-// changed lets through Shoots whose generation changed, and ends flows that work for an older one.
+// changed lets through Shoots whose generation changed, and those that are ignored no longer, and ends flows that work for an older generation.
 func changed(reconciler *shoot.Reconciler) predicate.Predicate {
 	generation := predicate.GenerationChangedPredicate{}
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			if !generation.Update(e) && (e.ObjectOld.GetDeletionTimestamp() == nil) == (e.ObjectNew.GetDeletionTimestamp() == nil) {
+			deletion := (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+			// What was changed while it was ignored has been left alone.
+			takenUp := isIgnored(e.ObjectOld) && !isIgnored(e.ObjectNew)
+			if !generation.Update(e) && !deletion && !takenUp {
 				return false
 			}
 			reconciler.Interrupt(e.ObjectNew)
@@ -232,6 +235,10 @@ func changed(reconciler *shoot.Reconciler) predicate.Predicate {
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
+}
+
+func isIgnored(shoot client.Object) bool {
+	return shoot.GetAnnotations()[gardencorev1beta1.ShootIgnore] == "true"
 }
 
 // backoff retries failures soon at first and every minute at the latest.
