@@ -88,3 +88,14 @@ func TestReplicasOfControllersAreElected(t *testing.T) {
 		}
 	}
 }
+
+// What the programs can be told beside what the chart knows of, such as where to serve metrics, is given as flags.
+func TestChartPassesFlagsOn(t *testing.T) {
+	flags := map[string]any{"flags": map[string]any{"metrics-address": ":8080"}}
+	deployments, _ := renderGarden(t, map[string]any{"controllerManager": flags, "scheduler": flags})
+	for _, name := range []string{"garden-controller-manager", "garden-scheduler"} {
+		if args := deployments[name].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--metrics-address=:8080") {
+			t.Errorf("%s is given %q", name, args)
+		}
+	}
+}
