@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -52,7 +53,13 @@ func Machines(object *fleetv1alpha1.FleetGrowth) []growth.Machine {
 // Check finds what the definition cannot: an error names the field.
 func Check(spec *fleetv1alpha1.FleetGrowthSpec) error {
 	for i := range spec.Machines {
-		if m := &spec.Machines[i]; m.CostPerHour.Sign() < 0 {
+		m := &spec.Machines[i]
+		for _, name := range slices.Sorted(maps.Keys(m.Capacity)) {
+			if amount := m.Capacity[name]; amount.Sign() < 0 {
+				return fmt.Errorf("spec.machines[%d].capacity[%s]: must not be negative", i, name)
+			}
+		}
+		if m.CostPerHour.Sign() < 0 {
 			return fmt.Errorf("spec.machines[%d].costPerHour: must not be negative", i)
 		}
 	}

@@ -1,6 +1,7 @@
 package shoots
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,17 @@ func TestCheck(t *testing.T) {
 	spec := &fleetv1alpha1.FleetGrowthSpec{Machines: []fleetv1alpha1.GrowthMachine{{Type: "a", CostPerHour: resource.MustParse("-1")}}}
 	if err := Check(spec); err == nil || !strings.Contains(err.Error(), "spec.machines[0].costPerHour") {
 		t.Error(err)
+	}
+	spec.Machines[0].CostPerHour = resource.MustParse("1")
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, "example.com/gpu"} {
+		spec.Machines[0].Capacity = corev1.ResourceList{name: resource.MustParse("-1")}
+		if err := Check(spec); err == nil || err.Error() != fmt.Sprintf("spec.machines[0].capacity[%s]: must not be negative", name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		spec.Machines[0].Capacity = corev1.ResourceList{name: resource.MustParse("0")}
+		if err := Check(spec); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	spec.Machines, spec.Limits.CostPerHour = nil, ptr.To(resource.MustParse("-1"))
 	if err := Check(spec); err == nil || !strings.Contains(err.Error(), "spec.limits.costPerHour") {
