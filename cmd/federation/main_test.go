@@ -24,7 +24,7 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 		t.Fatal(err)
 	}
 	cmd := command()
-	if err := cmd.ParseFlags(config.Arguments()); err != nil {
+	if err := cmd.ParseFlags(fleet.Arguments(config)); err != nil {
 		t.Error(err)
 	}
 	if got := durationFlag(t, cmd, "promise-lapse"); got != 30*time.Minute {

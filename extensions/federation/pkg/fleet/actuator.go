@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
@@ -87,7 +88,7 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 }
 
 // configOf reads the settings of the fleet.
-func configOf(object *extensionsv1alpha1.Extension) (Config, error) {
+func configOf(object *extensionsv1alpha1.Extension) (apis.FleetConfig, error) {
 	if object.Spec.ProviderConfig == nil {
 		return ParseConfig(nil)
 	}

@@ -10,91 +10,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
-)
 
-const (
-	// ConfigAPIVersion and ConfigKind are what a provider configuration says that it is.
-	ConfigAPIVersion = "federation.extensions.trellis.garden/v1alpha1"
-	ConfigKind       = "FleetConfig"
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 )
 
 // leastPromiseLapse is as long as agents may take to report of pods that there are already. Room is not given to others before that.
 const leastPromiseLapse = time.Minute
 
-// Config is the providerConfig of a Shoot's extension of type federation: the settings of its fleet. What is absent is as the flags
-// of the federation controllers have it by default, which `federation --help` tells.
-type Config struct {
-	metav1.TypeMeta `json:",inline"`
-	// SkippedNamespaces is a regular expression; objects in namespaces that match it entirely are never propagated.
-	SkippedNamespaces *string `json:"skippedNamespaces,omitempty"`
-	// Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. 512Mi by default, which is
-	// enough for about 10,000 objects in two members each.
-	Memory *resource.Quantity `json:"memory,omitempty"`
-	// Clusters says how members are watched over.
-	Clusters ClustersConfig `json:"clusters,omitempty"`
-	// PromiseLapse is how long replicas that a member was told to run, and makes no pods for, hold room that others could have.
-	PromiseLapse *metav1.Duration `json:"promiseLapse,omitempty"`
-	// Failover says when objects leave members, and when they return.
-	Failover FailoverConfig `json:"failover,omitempty"`
-	// DeletionBudget says how many deletions at once need no confirmation.
-	DeletionBudget DeletionBudgetConfig `json:"deletionBudget,omitempty"`
-}
-
-// ClustersConfig says how members are watched over.
-type ClustersConfig struct {
-	// ProbeInterval is the time between two questions whether a member is ready, SurveyInterval between two looks at what it offers.
-	ProbeInterval  *metav1.Duration `json:"probeInterval,omitempty"`
-	SurveyInterval *metav1.Duration `json:"surveyInterval,omitempty"`
-	// FailureThreshold is how long a ready member must fail to answer until it counts as not ready, SuccessThreshold the reverse.
-	FailureThreshold *metav1.Duration `json:"failureThreshold,omitempty"`
-	SuccessThreshold *metav1.Duration `json:"successThreshold,omitempty"`
-}
-
-// FailoverConfig says when objects leave members, and when they return.
-type FailoverConfig struct {
-	// After is how long a member may be away before its objects move; 0s: never by itself.
-	After *metav1.Duration `json:"after,omitempty"`
-	// EvictionsPerSecond is how many copies leave members because of taints; 0: one in 30 minutes.
-	EvictionsPerSecond *resource.Quantity `json:"evictionsPerSecond,omitempty"`
-	// GracefulEvictionTimeout is when an old copy that waits for its replacement is reported.
-	GracefulEvictionTimeout *metav1.Duration `json:"gracefulEvictionTimeout,omitempty"`
-	// FailBack is Automatic or Never.
-	FailBack *string `json:"failBack,omitempty"`
-	// FailBackWindow is how long a member must have been healthy before objects return to it.
-	FailBackWindow *metav1.Duration `json:"failBackWindow,omitempty"`
-	// FailBacksPerHour and FailBacksPerClusterPerHour bound the returns in the fleet and to one member; 0: no bound.
-	FailBacksPerHour           *int32 `json:"failBacksPerHour,omitempty"`
-	FailBacksPerClusterPerHour *int32 `json:"failBacksPerClusterPerHour,omitempty"`
-}
-
-// DeletionBudgetConfig says how many deletions at once need no confirmation.
-type DeletionBudgetConfig struct {
-	// Percent of the objects of a member, or of the fleet; 100: never ask.
-	Percent *int32 `json:"percent,omitempty"`
-	// AtLeast is how many objects of a member may be deleted in any case, and twice as many of the fleet.
-	AtLeast *int32 `json:"atLeast,omitempty"`
-	// Window is how long deletions count.
-	Window *metav1.Duration `json:"window,omitempty"`
-}
-
 // ParseConfig reads a provider configuration; none means the defaults. Errors name the field of the Shoot.
-func ParseConfig(raw []byte) (Config, error) {
+func ParseConfig(raw []byte) (apis.FleetConfig, error) {
 	path := field.NewPath("spec", "extensions").Key(Type).Child("providerConfig")
-	config := Config{}
+	config := apis.FleetConfig{}
 	if len(raw) == 0 {
 		return config, nil
 	}
 	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
-		return Config{}, explainDecoding(raw, path, err)
+		return apis.FleetConfig{}, explainDecoding(raw, path, err)
 	}
-	return config, config.validate(path).ToAggregate()
+	return config, validate(config, path).ToAggregate()
 }
 
 // validate refuses what the controllers could not work with.
-func (c Config) validate(path *field.Path) field.ErrorList {
+func validate(c apis.FleetConfig, path *field.Path) field.ErrorList {
 	var problems field.ErrorList
-	if c.APIVersion != ConfigAPIVersion || c.Kind != ConfigKind {
-		problems = append(problems, field.Invalid(path, c.APIVersion+" "+c.Kind, "must be of apiVersion "+ConfigAPIVersion+" and kind "+ConfigKind))
+	if c.APIVersion != apis.APIVersion || c.Kind != apis.FleetConfigKind {
+		problems = append(problems, field.Invalid(path, c.APIVersion+" "+c.Kind, "must be of apiVersion "+apis.APIVersion+" and kind "+apis.FleetConfigKind))
 	}
 	if c.SkippedNamespaces != nil {
 		if _, err := regexp.Compile(*c.SkippedNamespaces); err != nil {
@@ -150,7 +90,7 @@ func within(path *field.Path, value *int32, least, most int32) *field.Error {
 }
 
 // Arguments are the flags of the federation controllers that differ from their defaults.
-func (c Config) Arguments() []string {
+func Arguments(c apis.FleetConfig) []string {
 	var arguments []string
 	add := func(flag, value string) { arguments = append(arguments, "--"+flag+"="+value) }
 	duration := func(flag string, value *metav1.Duration) {
@@ -190,7 +130,7 @@ func (c Config) Arguments() []string {
 }
 
 // memoryLimit is the value of GOMEMLIMIT, in bytes.
-func (c Config) memoryLimit() string {
+func memoryLimit(c apis.FleetConfig) string {
 	if c.Memory == nil {
 		return "512MiB"
 	}

@@ -59,8 +59,8 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 		if (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.err)
 		}
-		if err == nil && !slices.Equal(config.Arguments(), tc.want) {
-			t.Errorf("%s: arguments %q, want %q", name, config.Arguments(), tc.want)
+		if err == nil && !slices.Equal(Arguments(config), tc.want) {
+			t.Errorf("%s: arguments %q, want %q", name, Arguments(config), tc.want)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func FuzzParseConfig(f *testing.F) {
 			}
 			return
 		}
-		for _, argument := range config.Arguments() {
+		for _, argument := range Arguments(config) {
 			if !strings.HasPrefix(argument, "--") || !strings.Contains(argument, "=") {
 				t.Errorf("argument %q", argument)
 			}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // fillDeployment sets what this package cares about; labels and defaults that others add stay.
-func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, config Config) {
+func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, config apis.FleetConfig) {
 	selector := map[string]string{"app": "kubernetes", "role": Name}
 	deployment.Labels = merge(deployment.Labels, map[string]string{"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane"})
 	spec := &deployment.Spec
@@ -52,13 +53,13 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, con
 	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}
 }
 
-func container(image string, config Config) corev1.Container {
+func container(image string, config apis.FleetConfig) corev1.Container {
 	return corev1.Container{
 		Name:            Name,
 		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            append([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, config.Arguments()...),
-		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: config.memoryLimit()}},
+		Args:            append([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, Arguments(config)...),
+		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: memoryLimit(config)}},
 		VolumeMounts:    []corev1.VolumeMount{{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},

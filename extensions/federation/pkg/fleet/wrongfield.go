@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 )
 
 // explainDecoding names the field for which a provider configuration could not be decoded. The decoder doesn't: a quantity or a duration
@@ -52,7 +54,7 @@ func decodes(document map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return yaml.UnmarshalStrict(text, &Config{})
+	return yaml.UnmarshalStrict(text, &apis.FleetConfig{})
 }
 
 // whyNotDecoded says it without the names that types have in Go.
