@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// kubectl explain teaches: every kind, and every field that goes over the wire, has a description of its own.
+// kubectl explain teaches: every kind, and every field that goes over the wire, has a description of its own, with its default.
 func TestEveryFieldHasADescription(t *testing.T) {
 	folders, err := filepath.Glob("*/v*")
 	if err != nil || len(folders) == 0 {
@@ -75,12 +75,28 @@ func checkTypes(t *testing.T, declaration *ast.GenDecl) {
 func checkFields(t *testing.T, owner string, structure *ast.StructType) {
 	t.Helper()
 	for _, field := range structure.Fields.List {
-		name := wireName(field)
-		if name == "" || description(field.Doc) != "" {
-			continue
+		name, text := wireName(field), description(field.Doc)
+		switch value := defaultValue(field.Doc); {
+		case name == "":
+		case text == "":
+			t.Errorf("%s: field %s has no description: write a comment above it", owner, name)
+		case !strings.Contains(text, value):
+			t.Errorf("%s: the description of field %s does not tell its default, %s", owner, name, value)
 		}
-		t.Errorf("%s: field %s has no description: write a comment above it", owner, name)
 	}
+}
+
+// defaultValue is what the API server fills in, by the field's marker; empty if it has none.
+func defaultValue(comment *ast.CommentGroup) string {
+	if comment == nil {
+		return ""
+	}
+	for _, line := range comment.List {
+		if value, found := strings.CutPrefix(line.Text, "// +kubebuilder:default="); found {
+			return strings.Trim(value, `"`)
+		}
+	}
+	return ""
 }
 
 // wireName is the name of a field in JSON; empty when it has none of its own.

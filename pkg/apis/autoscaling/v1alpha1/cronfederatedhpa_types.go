@@ -87,7 +87,7 @@ type CronFederatedHPARule struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
-	// Suspend stops the rule. What it misses is not made up for.
+	// Suspend stops the rule. What it misses is not made up for. Default: false.
 	// +kubebuilder:default=false
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
@@ -95,13 +95,13 @@ type CronFederatedHPARule struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
-	// SuccessfulHistoryLimit is how many executions that succeeded are kept in the status.
+	// SuccessfulHistoryLimit is how many executions that succeeded are kept in the status. Default: 3.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	// +optional
 	SuccessfulHistoryLimit *int32 `json:"successfulHistoryLimit,omitempty"`
-	// FailedHistoryLimit is how many executions that failed are kept in the status.
+	// FailedHistoryLimit is how many executions that failed are kept in the status. Default: 3.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32

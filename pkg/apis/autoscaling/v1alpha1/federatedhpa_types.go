@@ -52,6 +52,7 @@ type FederatedHPASpec struct {
 	// ScaleTargetRef names an object of the fleet that has the subresource scale.
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 	// MinReplicas is the least number of replicas that is set. An object that has none, because somebody scaled it to zero, is left alone.
+	// Default: 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional

@@ -138,17 +138,18 @@ const (
 
 // ClusterSpec says how a member is reached and what it is like.
 type ClusterSpec struct {
-	// ID is unique over all fleets.
+	// ID identifies the cluster over all fleets: the UID of its namespace kube-system.
 	// +kubebuilder:validation:MaxLength=128000
 	// +optional
 	ID string `json:"id,omitempty"`
-	// SyncMode is Push or Pull.
+	// SyncMode Push has the fleet write to the cluster's API; with Pull, an agent in the cluster fetches what it has to run.
 	// +kubebuilder:validation:Enum=Push;Pull
 	SyncMode SyncMode `json:"syncMode"`
-	// APIEndpoint is the URL of the API.
+	// APIEndpoint is the URL of the cluster's API, for example https://10.0.0.1:6443.
 	// +optional
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
-	// SecretRef names the Secret with the credentials.
+	// SecretRef names the Secret with the credentials. Its keys are either kubeconfig, or caBundle with token or with a client certificate and
+	// its key.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// ImpersonatorSecretRef names the Secret of a user that may impersonate others.

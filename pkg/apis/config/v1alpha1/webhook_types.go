@@ -48,7 +48,7 @@ type ResourceInterpreterWebhook struct {
 	// Rules say which operations on which kinds the webhook answers; one that matches is enough.
 	// +optional
 	Rules []RuleWithOperations `json:"rules,omitempty"`
-	// TimeoutSeconds is how long an answer is waited for; 10 by default.
+	// TimeoutSeconds is how long an answer is waited for. Default: 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=30
 	// +kubebuilder:default=10

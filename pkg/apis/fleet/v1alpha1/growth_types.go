@@ -88,7 +88,7 @@ type GrowthMachine struct {
 	// +kubebuilder:validation:MaxLength=253
 	Type string `json:"type"`
 	// Capacity is what an empty node of that type has for pods: cpu and memory at least. Pods are 110 unless given. It should be
-	// what status.allocatable of such a node says, less what DaemonSets request.
+	// what status.allocatable of such a node says, less what DaemonSets request. Not negative.
 	// +kubebuilder:validation:XValidation:rule="has(self.cpu) && has(self.memory)",message="needs cpu and memory"
 	Capacity corev1.ResourceList `json:"capacity"`
 	// CostPerHour of one machine. Not negative.

@@ -72,10 +72,10 @@ type OverrideSpec struct {
 	// OverrideRules are applied in order.
 	// +optional
 	OverrideRules []RuleWithCluster `json:"overrideRules,omitempty"`
-	// TargetCluster is the older form of OverrideRules[].targetCluster.
+	// TargetCluster is the older form of overrideRules[].targetCluster.
 	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
-	// Overriders is the older form of OverrideRules[].overriders.
+	// Overriders is the older form of overrideRules[].overriders.
 	// +optional
 	Overriders Overriders `json:"overriders"`
 }

@@ -95,36 +95,39 @@ type PropagationSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1024
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
-	// Association is the old name of PropagateDeps.
+	// Association is the old name of propagateDeps.
 	// +optional
 	Association bool `json:"association,omitempty"`
-	// PropagateDeps takes along what the objects refer to (ConfigMaps, Secrets, ServiceAccounts, …).
+	// PropagateDeps takes along what the objects refer to (ConfigMaps, Secrets, ServiceAccounts, …). Default: false.
 	// +kubebuilder:default=false
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 	// Placement chooses clusters and divides replicas. Absent: every cluster, all replicas in each.
 	// +optional
 	Placement Placement `json:"placement,omitempty"`
-	// Priority decides between several policies of the same scope that match an object: the larger wins.
+	// Priority decides between several policies of the same scope that match an object: the larger wins. Default: 0.
 	// +kubebuilder:default=0
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
-	// Preemption lets this policy take over objects that another one, of lower priority, has claimed.
+	// Preemption Always lets this policy take over objects that another one, of lower priority, has claimed; every resource selector needs a
+	// name then. Default: Never.
 	// +kubebuilder:validation:Enum=Always;Never
 	// +kubebuilder:default=Never
 	// +optional
 	Preemption PreemptionBehavior `json:"preemption,omitempty"`
-	// DependentOverrides names override policies that must exist before anything is propagated.
+	// DependentOverrides names override policies that must exist before anything is propagated: OverridePolicies of the namespace for a
+	// PropagationPolicy, ClusterOverridePolicies for a ClusterPropagationPolicy.
 	// +optional
 	DependentOverrides []string `json:"dependentOverrides,omitempty"`
-	// SchedulerName names the scheduler that places the objects.
+	// SchedulerName has no effect: a fleet has one scheduler, which places all objects. It cannot be changed. Default: default-scheduler.
 	// +kubebuilder:default="default-scheduler"
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 	// Failover says how objects leave clusters that fail.
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
-	// ConflictResolution says what to do with an object that exists in a member and isn't ours.
+	// ConflictResolution says what to do with an object that a member has already, and not from the fleet: Overwrite takes it over, Abort
+	// leaves it alone and says so in the binding. Default: Abort.
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +kubebuilder:default=Abort
 	// +optional
@@ -133,13 +136,13 @@ type PropagationSpec struct {
 	// +kubebuilder:validation:Enum=Lazy
 	// +optional
 	ActivationPreference ActivationPreference `json:"activationPreference,omitempty"`
-	// Suspension stops propagation to all or some clusters.
+	// Suspension stops propagation to all or some clusters: they keep what they have.
 	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
-	// PreserveResourcesOnDeletion leaves the objects in the members when template or policy go away.
+	// PreserveResourcesOnDeletion leaves the objects in the members when policy, object or cluster leave the fleet. Default: false.
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
-	// SchedulePriority orders the scheduler's queue.
+	// SchedulePriority orders the scheduler's queue: objects with a larger priority are placed first. Absent: priority 0.
 	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 	// Rollout brings changes of the objects to their clusters wave by wave. Absent: to all clusters at once. An extension: Karmada has no
@@ -181,10 +184,10 @@ type ResourceSelector struct {
 	// Namespace of the objects. In namespaced policies it is that of the policy.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Name of one object; then LabelSelector is ignored.
+	// Name of one object; then labelSelector is ignored.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// LabelSelector takes the objects whose labels match.
+	// LabelSelector takes the objects whose labels match. Without it and a name, all objects of the kind are taken.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
@@ -252,13 +255,13 @@ type SpreadConstraint struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxGroups *int `json:"maxGroups,omitempty"`
-	// MinGroups is the smallest number of groups. Default 1.
+	// MinGroups is the smallest number of groups. Default: 1.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinGroups *int `json:"minGroups,omitempty"`
 }
 
-// ClusterAffinity matches clusters: Exclude loses first, then every given part must hold. Empty matches all.
+// ClusterAffinity matches clusters: those under exclude never match, the others when all that is given holds. Empty matches all.
 type ClusterAffinity struct {
 	// LabelSelector matches labels of clusters.
 	// +optional
@@ -347,7 +350,7 @@ const DynamicWeightByAvailableReplicas DynamicWeightFactor = "AvailableReplicas"
 
 // ReplicaSchedulingStrategy divides replicas among the chosen clusters.
 type ReplicaSchedulingStrategy struct {
-	// ReplicaSchedulingType Duplicated gives every cluster all replicas, Divided shares them out.
+	// ReplicaSchedulingType Duplicated gives every cluster all replicas, Divided shares them out. Default: Divided.
 	// +kubebuilder:validation:Enum=Duplicated;Divided
 	// +kubebuilder:default=Divided
 	// +optional
@@ -424,7 +427,7 @@ type WorkloadAffinityTerm struct {
 
 // FailoverBehavior says how objects leave clusters.
 type FailoverBehavior struct {
-	// Application is about workloads that stay unhealthy.
+	// Application is about workloads that stay unhealthy. Absent: they stay where they are. It needs propagateDeps.
 	// +optional
 	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
 	// Cluster is about clusters that fail.
@@ -449,7 +452,7 @@ const (
 // type.
 type FailBackBehavior struct {
 	// Mode Automatic returns objects by itself, Never leaves them where they are until a WorkloadRebalancer or a new placement
-	// moves them.
+	// moves them. Default: Automatic.
 	// +kubebuilder:validation:Enum=Automatic;Never
 	// +kubebuilder:default=Automatic
 	// +optional
@@ -478,7 +481,8 @@ const (
 type ApplicationFailoverBehavior struct {
 	// DecisionConditions say when.
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
-	// PurgeMode says how the old copy is removed.
+	// PurgeMode says how the old copy is removed: Directly at once, Gracefully when its replacement is healthy, Never not by itself.
+	// Immediately and Graciously are older names of the first two. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never;Immediately;Graciously
 	// +kubebuilder:default=Gracefully
 	// +optional
@@ -494,7 +498,7 @@ type ApplicationFailoverBehavior struct {
 
 // DecisionConditions say when an application fails over.
 type DecisionConditions struct {
-	// TolerationSeconds is how long it may stay unhealthy.
+	// TolerationSeconds is how long it may stay unhealthy. Default: 300.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:default=300
 	// +optional
@@ -509,15 +513,16 @@ type StatePreservation struct {
 
 // StatePreservationRule carries one value over.
 type StatePreservationRule struct {
-	// AliasLabelName is the label that receives the value.
+	// AliasLabelName is the key of the label that receives the value.
 	AliasLabelName string `json:"aliasLabelName"`
-	// JSONPath points into the failed copy's status.
+	// JSONPath points into the failed copy's status, for example {.availableReplicas}.
 	JSONPath string `json:"jsonPath"`
 }
 
 // ClusterFailoverBehavior moves objects away from clusters that fail.
 type ClusterFailoverBehavior struct {
-	// PurgeMode says how the old copy is removed.
+	// PurgeMode says how the old copy is removed: Directly at once, Gracefully when its replacement is healthy. Immediately and Graciously
+	// are older names of these. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Immediately;Graciously
 	// +kubebuilder:default=Gracefully
 	// +optional
@@ -559,9 +564,9 @@ const KubePriorityClass PriorityClassSource = "KubePriorityClass"
 
 // SchedulePriority orders the scheduler's queue.
 type SchedulePriority struct {
-	// PriorityClassSource says which API the class is of.
+	// PriorityClassSource says which API the class is of: KubePriorityClass, a PriorityClass of scheduling.k8s.io/v1 in the fleet.
 	// +kubebuilder:validation:Enum=KubePriorityClass
 	PriorityClassSource PriorityClassSource `json:"priorityClassSource"`
-	// PriorityClassName names the class.
+	// PriorityClassName names the class. One that is missing counts as 0 until it exists.
 	PriorityClassName string `json:"priorityClassName"`
 }

@@ -29,14 +29,14 @@ type RolloutStrategy struct {
 	// +optional
 	Waves []RolloutWave `json:"waves,omitempty"`
 	// ProgressDeadlineSeconds is how long a wave may be not healthy, all such times added up. Then OnFailure is done. Time in which the
-	// rollout is paused doesn't count.
+	// rollout is paused doesn't count. Default: 600.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	// +kubebuilder:default=600
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 	// OnFailure Pause leaves everything as it is until somebody resumes or undoes the rollout; Rollback gives all clusters the version
-	// that was complete last.
+	// that was complete last. Default: Pause.
 	// +kubebuilder:validation:Enum=Pause;Rollback
 	// +kubebuilder:default=Pause
 	// +optional
@@ -44,7 +44,7 @@ type RolloutStrategy struct {
 	// Paused stops before the next wave, also before the first one of a new change.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// RevisionHistoryLimit is how many versions are kept beside those in use, to go back to.
+	// RevisionHistoryLimit is how many versions are kept beside those in use, to go back to. Default: 5.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
 	// +kubebuilder:default=5

@@ -166,7 +166,7 @@ type ResourceBindingSpec struct {
 	// Components are the parts of an object that has several with replicas.
 	// +optional
 	Components []Component `json:"components,omitempty"`
-	// Clusters is the decision.
+	// Clusters is the decision of the scheduler: where the object goes, and with how many replicas.
 	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 	// GracefulEvictionTasks are copies that go away once others run.
@@ -181,7 +181,7 @@ type ResourceBindingSpec struct {
 	// RequiredBy are bindings that need the object in their clusters.
 	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
-	// SchedulerName names the scheduler.
+	// SchedulerName is that of the policy. It has no effect.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 	// Placement is that of the policy.
@@ -190,7 +190,7 @@ type ResourceBindingSpec struct {
 	// Failover is that of the policy.
 	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
-	// ConflictResolution is that of the policy.
+	// ConflictResolution is that of the policy. Default: Abort.
 	// +kubebuilder:default=Abort
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional
@@ -315,14 +315,14 @@ type TargetComponent struct {
 type GracefulEvictionTask struct {
 	// FromCluster is left.
 	FromCluster string `json:"fromCluster"`
-	// PurgeMode says how the copy is removed.
+	// PurgeMode says how the copy is removed, as in the failover of a policy.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never;Immediately;Graciously
 	// +optional
 	PurgeMode policyv1alpha1.PurgeMode `json:"purgeMode,omitempty"`
 	// Replicas that were there.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Reason is a word.
+	// Reason is a word, such as TaintUntolerated or ApplicationFailure.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
@@ -336,7 +336,7 @@ type GracefulEvictionTask struct {
 	// GracePeriodSeconds bounds how long the copy stays.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
-	// SuppressDeletion true keeps the copy, false removes it now.
+	// SuppressDeletion true keeps the copy until somebody changes it, false removes the copy now. Absent: as purgeMode says.
 	// +optional
 	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
 	// PreservedLabelState is carried over to the new copy.
@@ -400,7 +400,7 @@ type BindingSnapshot struct {
 type Suspension struct {
 	policyv1alpha1.Suspension `json:",inline"`
 
-	// Scheduling true keeps the decision as it is.
+	// Scheduling true keeps the scheduler's decision as it is. Default: false.
 	// +optional
 	Scheduling *bool `json:"scheduling,omitempty"`
 }
