@@ -40,7 +40,16 @@ tool openapi-gen --output-dir pkg/apis/generated/openapi --output-pkg "$module/p
     "$module/pkg/apis/seedmanagement/v1alpha1" "$module/pkg/apis/operations/v1alpha1" "$module/pkg/apis/authentication/v1alpha1" \
     $kubernetes
 
-# The reference of the API, from those definitions.
+# The same of custom resources, for the reference only: their OpenAPI definitions come from CustomResourceDefinitions, see below.
+tool openapi-gen --output-dir hack/apidocs/openapi --output-pkg "$module/hack/apidocs/openapi" \
+    --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
+    --go-header-file hack/boilerplate.go.txt --report-filename /dev/null \
+    "$module/pkg/apis/extensions/v1alpha1" "$module/pkg/apis/resources/v1alpha1" \
+    "$module/pkg/apis/policy/v1alpha1" "$module/pkg/apis/work/v1alpha1" "$module/pkg/apis/work/v1alpha2" \
+    "$module/pkg/apis/cluster/v1alpha1" "$module/pkg/apis/config/v1alpha1" "$module/pkg/apis/apps/v1alpha1" \
+    "$module/pkg/apis/autoscaling/v1alpha1" "$module/pkg/apis/fleet/v1alpha1" "$module/extensions/federation/pkg/apis"
+
+# The reference of the API, from all those definitions.
 go run ./hack/apidocs docs/api
 
 # Typed clients, listers and informers for what garden-apiserver serves.

@@ -6,15 +6,46 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
+// modelReference begins references to definitions.
+const modelReference = "#/definitions/"
+
+// ofObjects describes the fields apiVersion and kind of objects. References to objects have fields of the same names.
+var ofObjects = metav1.TypeMeta{}.SwaggerDoc()
+
+// ownGroups end the names of our groups.
+var ownGroups = []string{".gardener.cloud", ".karmada.io", ".trellis.garden"}
+
+// parts are the chapters of the list of pages, in their order.
+var parts = []struct{ title, text string }{
+	{garden, "What people order clusters with. The garden serves it."},
+	{fleets, "What people place objects in clusters with. A fleet serves it."},
+	{settings, "The providerConfig of the extension federation in a Shoot: the settings of its fleet."},
+	{seeds, "How gardenlet asks extensions and resource-manager for their parts of a cluster. Seeds serve it."},
+}
+
 const (
-	// modelReference begins references to definitions.
-	modelReference = "#/definitions/"
-	// ownModels begins the model names of our groups, which are the groups' names backwards.
-	ownModels = "cloud.gardener."
+	garden   = "Garden"
+	fleets   = "Fleets"
+	settings = "Settings"
+	seeds    = "Seeds"
 )
+
+// partOf is the chapter that a group belongs to.
+func partOf(group string) string {
+	switch {
+	case group == "extensions.gardener.cloud" || group == "resources.gardener.cloud":
+		return seeds
+	case strings.HasSuffix(group, ".gardener.cloud"):
+		return garden
+	case strings.HasSuffix(group, ".extensions.trellis.garden"):
+		return settings
+	}
+	return fleets
+}
 
 // reference is the whole API.
 type reference struct {
@@ -46,12 +77,15 @@ func parseModel(name string) model {
 	return model{group: strings.Join(group, "."), version: parts[len(parts)-2], name: parts[len(parts)-1]}
 }
 
-// page is the name of the file that describes a model; empty when none does.
+// isOwn tells whether a model is one of our groups.
+func isOwn(name string) bool { return parseModel(name).page() != "" }
+
+// page is the name of the file that describes a model; empty when none does. Our groups differ in the first part of their names.
 func (m model) page() string {
-	short, rest, _ := strings.Cut(m.group, ".")
-	if rest != "gardener.cloud" {
+	if !slices.ContainsFunc(ownGroups, func(end string) bool { return strings.HasSuffix(m.group, end) }) {
 		return ""
 	}
+	short, _, _ := strings.Cut(m.group, ".")
 	return short + "-" + m.version + ".md"
 }
 
@@ -61,7 +95,7 @@ func (m model) groupVersion() string { return m.group + "/" + m.version }
 func (r *reference) pages() map[string]string {
 	byPage := map[string][]string{}
 	for name := range r.definitions {
-		if strings.HasPrefix(name, ownModels) {
+		if isOwn(name) {
 			page := parseModel(name).page()
 			byPage[page] = append(byPage[page], name)
 		}
@@ -76,17 +110,26 @@ func (r *reference) pages() map[string]string {
 
 func (r *reference) index(byPage map[string][]string) string {
 	var out strings.Builder
-	out.WriteString("# The garden's API\n\n")
-	out.WriteString("Every kind and every field, made by `make generate` from the comments in `pkg/apis`. `kubectl explain` shows the same.\n")
-	for _, page := range slices.Sorted(maps.Keys(byPage)) {
-		models := byPage[page]
-		slices.Sort(models)
-		fmt.Fprintf(&out, "\n## [%s](%s)\n\n", parseModel(models[0]).groupVersion(), page)
-		for _, kind := range r.kinds(models) {
-			fmt.Fprintf(&out, "- [%s](%s#%s): %s\n", parseModel(kind).name, page, anchor(kind), firstSentence(r.definitions[kind].Description))
+	out.WriteString("# The API\n\n")
+	out.WriteString("Every kind and every field, made by `make generate` from the comments in the code. `kubectl explain` shows the same where it is served.\n")
+	for _, part := range parts {
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n", part.title, part.text)
+		for _, page := range slices.Sorted(maps.Keys(byPage)) {
+			if models := byPage[page]; partOf(parseModel(models[0]).group) == part.title {
+				r.list(&out, page, models)
+			}
 		}
 	}
 	return out.String()
+}
+
+// list names the kinds of a page.
+func (r *reference) list(out *strings.Builder, page string, models []string) {
+	slices.Sort(models)
+	fmt.Fprintf(out, "\n### [%s](%s)\n\n", parseModel(models[0]).groupVersion(), page)
+	for _, kind := range r.kinds(models) {
+		fmt.Fprintf(out, "- [%s](%s#%s): %s\n", parseModel(kind).name, page, anchor(kind), firstSentence(r.definitions[kind].Description))
+	}
 }
 
 // page describes one group and version: its kinds, then the types they are made of, in the order in which they are met.
@@ -94,7 +137,7 @@ func (r *reference) page(models []string) string {
 	first := parseModel(models[0])
 	kinds := r.kinds(models)
 	var out strings.Builder
-	fmt.Fprintf(&out, "# %s\n\nMade from the comments in `pkg/apis` by `make generate`. Fields in **bold** are required.\n\n", first.groupVersion())
+	fmt.Fprintf(&out, "# %s\n\nMade from the comments in the code by `make generate`. Fields in **bold** are required.\n\n", first.groupVersion())
 	for _, kind := range kinds {
 		fmt.Fprintf(&out, "- [%s](#%s)\n", parseModel(kind).name, anchor(kind))
 	}
@@ -116,10 +159,8 @@ func (r *reference) kinds(models []string) []string {
 	var kinds []string
 	for _, name := range models {
 		properties := r.definitions[name].Properties
-		_, isObject := properties["kind"]
-		_, hasMetadata := properties["metadata"]
 		_, isList := properties["items"]
-		if isObject && hasMetadata && !isList && strings.HasPrefix(name, ownModels) {
+		if isOwn(name) && !isList && properties["kind"].Description == ofObjects["kind"] {
 			kinds = append(kinds, name)
 		}
 	}
@@ -133,7 +174,7 @@ func (r *reference) reached(kinds []string) []string {
 	for queue := slices.Clone(kinds); len(queue) > 0; queue = queue[1:] {
 		for _, field := range fieldsOf(r.definitions[queue[0]]) {
 			name := target(field.schema)
-			if !strings.HasPrefix(name, ownModels) || seen[name] || slices.Contains(kinds, name) {
+			if !isOwn(name) || seen[name] || slices.Contains(kinds, name) {
 				continue
 			}
 			seen[name] = true

@@ -61,16 +61,15 @@ func (r *reference) describe(out *strings.Builder, name string) {
 	}
 }
 
-// fieldDescription is what the comment of a field says, and the defaults that the API server applies by the schema.
+// fieldDescription is what the comment of a field says. What objects are of is told more briefly than Kubernetes does.
 func fieldDescription(field field) string {
-	description := strings.TrimSpace(field.schema.Description)
-	switch field.name {
-	case "apiVersion":
+	switch field.schema.Description {
+	case ofObjects["apiVersion"]:
 		return "Group and version, as above."
-	case "kind":
+	case ofObjects["kind"]:
 		return "The kind's name."
 	}
-	return description
+	return strings.TrimSpace(field.schema.Description)
 }
 
 // typeName names the type of a field, with a link to where it is described.

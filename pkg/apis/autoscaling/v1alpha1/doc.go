@@ -3,5 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=io.karmada.autoscaling.v1alpha1
 // +groupName=autoscaling.karmada.io
 package v1alpha1

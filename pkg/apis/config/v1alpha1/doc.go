@@ -3,5 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=io.karmada.config.v1alpha1
 // +groupName=config.karmada.io
 package v1alpha1

@@ -3,5 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=cloud.gardener.extensions.v1alpha1
 // +groupName=extensions.gardener.cloud
 package v1alpha1

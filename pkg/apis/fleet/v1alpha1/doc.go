@@ -3,5 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=garden.trellis.fleet.v1alpha1
 // +groupName=fleet.trellis.garden
 package v1alpha1

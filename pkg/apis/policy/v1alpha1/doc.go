@@ -3,5 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=io.karmada.policy.v1alpha1
 // +groupName=policy.karmada.io
 package v1alpha1

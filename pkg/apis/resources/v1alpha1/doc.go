@@ -2,5 +2,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=cloud.gardener.resources.v1alpha1
 // +groupName=resources.gardener.cloud
 package v1alpha1

@@ -3,5 +3,7 @@
 //
 // +k8s:deepcopy-gen=package
 // +kubebuilder:object:generate=true
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=io.karmada.work.v1alpha1
 // +groupName=work.karmada.io
 package v1alpha1
