@@ -3251,7 +3251,7 @@ func schema_pkg_apis_extensions_v1alpha1_BackupBucketStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3505,7 +3505,7 @@ func schema_pkg_apis_extensions_v1alpha1_BackupEntryStatus(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3768,7 +3768,7 @@ func schema_pkg_apis_extensions_v1alpha1_BastionStatus(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4265,7 +4265,7 @@ func schema_pkg_apis_extensions_v1alpha1_ContainerRuntimeStatus(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4588,7 +4588,7 @@ func schema_pkg_apis_extensions_v1alpha1_ControlPlaneStatus(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4893,7 +4893,7 @@ func schema_pkg_apis_extensions_v1alpha1_DNSRecordStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5061,7 +5061,7 @@ func schema_pkg_apis_extensions_v1alpha1_DefaultStatus(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5310,7 +5310,7 @@ func schema_pkg_apis_extensions_v1alpha1_ExtensionStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5814,7 +5814,7 @@ func schema_pkg_apis_extensions_v1alpha1_InfrastructureStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6232,7 +6232,7 @@ func schema_pkg_apis_extensions_v1alpha1_NetworkStatus(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6607,7 +6607,7 @@ func schema_pkg_apis_extensions_v1alpha1_OperatingSystemConfigStatus(ref common.
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7452,7 +7452,7 @@ func schema_pkg_apis_extensions_v1alpha1_WorkerStatus(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Health, one entry per type; merged into the conditions of the Shoot.",
+							Description: "Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -49,7 +49,7 @@ type ControllerResource struct {
 	Kind string `json:"kind" protobuf:"bytes,1,opt,name=kind"`
 	// Type, such as local.
 	Type string `json:"type" protobuf:"bytes,2,opt,name=type"`
-	// How long gardenlet waits for the extension. Defaults to 3m0s when kind is "Extension.
+	// How long gardenlet waits for the extension. Defaults to 3m0s when kind is Extension.
 	// +optional
 	ReconcileTimeout *metav1.Duration `json:"reconcileTimeout,omitempty" protobuf:"bytes,4,opt,name=reconcileTimeout"`
 	// Whether this extension, or another of the same kind and type, decides about the type's validity. Immutable.

@@ -40,7 +40,7 @@ type DefaultStatus struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
-	// Health, one entry per type; merged into the conditions of the Shoot.
+	// Health as the extension sees it, one entry per type. It is for people: gardenlet looks at Deployments and ManagedResources itself.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge

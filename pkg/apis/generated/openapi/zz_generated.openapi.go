@@ -3408,7 +3408,7 @@ func schema_pkg_apis_core_v1beta1_ControllerResource(ref common.ReferenceCallbac
 					},
 					"reconcileTimeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How long gardenlet waits for the extension. Defaults to 3m0s when kind is \"Extension.",
+							Description: "How long gardenlet waits for the extension. Defaults to 3m0s when kind is Extension.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
