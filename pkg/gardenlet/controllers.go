@@ -174,6 +174,7 @@ func (a *agent) addShoot(mgr manager.Manager, tokens *workloadidentity.Renewer) 
 	}
 	err := builder.ControllerManagedBy(mgr).Named("shoot").
 		For(&gardencorev1beta1.Shoot{}, builder.WithPredicates(changed(reconciler))).
+		Watches(&gardencorev1beta1.Seed{}, handler.EnqueueRequestsFromMapFunc(allShoots(mgr.GetClient())), builder.WithPredicates(stopEnded(reconciler))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.config.Controllers.Shoot.ConcurrentSyncs, RateLimiter: backoff()}).
 		Complete(reconciler)
 	if err != nil {
@@ -239,6 +240,41 @@ func changed(reconciler *shoot.Reconciler) predicate.Predicate {
 
 func isIgnored(shoot client.Object) bool {
 	return shoot.GetAnnotations()[gardencorev1beta1.ShootIgnore] == "true"
+}
+
+// stopEnded lets through the Seed whose emergency stop has ended, and ends all flows when one begins.
+func stopEnded(reconciler *shoot.Reconciler) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, now := isStopped(e.ObjectOld), isStopped(e.ObjectNew)
+			if now && !before {
+				reconciler.Stop()
+			}
+			return before && !now
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+func isStopped(seed client.Object) bool {
+	return seed.GetAnnotations()[gardencorev1beta1.SeedEmergencyStop] == "true"
+}
+
+// allShoots leads from the seed to its shoots, which the cache has.
+func allShoots(cached client.Reader) handler.MapFunc {
+	return func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var shoots gardencorev1beta1.ShootList
+		if err := cached.List(ctx, &shoots); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the shoots of the seed failed")
+			return nil
+		}
+		var requests []reconcile.Request
+		for i := range shoots.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&shoots.Items[i])})
+		}
+		return requests
+	}
 }
 
 // backoff retries failures soon at first and every minute at the latest.

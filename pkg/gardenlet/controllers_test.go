@@ -31,3 +31,27 @@ func TestWhichChangesOfShootsCount(t *testing.T) {
 		}
 	}
 }
+
+// The end of an emergency stop has the shoots looked at; other changes of the Seed are no matter of theirs.
+func TestWhichChangesOfTheSeedCountForShoots(t *testing.T) {
+	stopped := map[string]string{gardencorev1beta1.SeedEmergencyStop: "true"}
+	for name, test := range map[string]struct {
+		before, after map[string]string
+		want          bool
+	}{
+		"another change":  {nil, map[string]string{"a": "b"}, false},
+		"a stop":          {nil, stopped, false},
+		"the end of it":   {stopped, nil, true},
+		"while it is on":  {stopped, stopped, false},
+		"an end by value": {stopped, map[string]string{gardencorev1beta1.SeedEmergencyStop: "false"}, true},
+		"another value":   {nil, map[string]string{gardencorev1beta1.SeedEmergencyStop: "no"}, false},
+	} {
+		seed := func(annotations map[string]string) *gardencorev1beta1.Seed {
+			return &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+		}
+		update := event.UpdateEvent{ObjectOld: seed(test.before), ObjectNew: seed(test.after)}
+		if got := stopEnded(&shoot.Reconciler{}).Update(update); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}

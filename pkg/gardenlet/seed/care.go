@@ -59,6 +59,7 @@ func (c *Care) check(ctx context.Context) (bool, error) {
 	found := []gardencorev1beta1.Condition{c.gardenletReady(time.Now()), c.System.Health(ctx)}
 	before := seed.DeepCopy()
 	seed.Status.Conditions = setConditions(seed.Status.Conditions, time.Now(), found...)
+	seed.Status.Conditions = withEmergencyStop(seed, time.Now())
 	ready := !slices.ContainsFunc(found, func(condition gardencorev1beta1.Condition) bool {
 		return condition.Status != gardencorev1beta1.ConditionTrue
 	})
@@ -67,6 +68,16 @@ func (c *Care) check(ctx context.Context) (bool, error) {
 	}
 	// The list is written as a whole, and garden-controller-manager writes other conditions of it.
 	return ready, c.Garden.Status().Patch(ctx, seed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// withEmergencyStop gives the conditions with that of the emergency stop, which is there while it lasts.
+func withEmergencyStop(seed *gardencorev1beta1.Seed, now time.Time) []gardencorev1beta1.Condition {
+	const t = gardencorev1beta1.SeedEmergencyStopShootReconciliations
+	if seed.Annotations[gardencorev1beta1.SeedEmergencyStop] != "true" {
+		return conditions.Remove(seed.Status.Conditions, t)
+	}
+	return setConditions(seed.Status.Conditions, now, conditions.New(t, gardencorev1beta1.ConditionTrue, "EmergencyStopRequested",
+		"Shoots are neither reconciled nor deleted until the annotation "+gardencorev1beta1.SeedEmergencyStop+" is removed."))
 }
 
 // gardenletReady says whether the Lease is renewed.

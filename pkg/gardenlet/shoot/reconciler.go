@@ -26,6 +26,9 @@ import (
 // errSuperseded ends a flow whose Shoot has changed in the meantime: the next one starts from the new state.
 var errSuperseded = errors.New("the Shoot has changed; starting again")
 
+// errStopped ends a flow because of the emergency stop of the seed, whose end has all Shoots looked at.
+var errStopped = errors.New("the operations of the seed are stopped")
+
 // releaseBackoff gives the cache time to catch up.
 var releaseBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 6}
 
@@ -67,6 +70,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if shoot.Annotations[gardencorev1beta1.ShootIgnore] == "true" {
 		return ctrl.Result{}, nil
+	}
+	ctx, end := r.begin(ctx, shoot)
+	defer end()
+	// What begins a moment earlier is ended by Stop.
+	if stopped, err := r.stopped(ctx); err != nil || stopped {
+		return ctrl.Result{}, err
 	}
 	if shoot.DeletionTimestamp != nil {
 		return r.delete(ctx, shoot)
@@ -110,7 +119,7 @@ func untilWindow(shoot *gardencorev1beta1.Shoot, now time.Time) time.Duration {
 	return maintenance.TimeWindow.Until(now)
 }
 
-// begin registers a flow, so that Interrupt finds it. The returned function must be called at its end.
+// begin registers what is done about a Shoot, so that Interrupt and Stop find it. The returned function must be called at its end.
 func (r *Reconciler) begin(ctx context.Context, shoot *gardencorev1beta1.Shoot) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	key := client.ObjectKeyFromObject(shoot)
@@ -137,6 +146,24 @@ func (r *Reconciler) Interrupt(shoot client.Object) {
 	}
 }
 
+// Stop ends all flows, for an emergency stop of the seed.
+func (r *Reconciler) Stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, current := range r.running {
+		current.cancel(errStopped)
+	}
+}
+
+// stopped tells whether the seed's shoots are to be left alone.
+func (r *Reconciler) stopped(ctx context.Context) (bool, error) {
+	seed := &gardencorev1beta1.Seed{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Name: r.Config.SeedConfig.Name}, seed); err != nil {
+		return false, fmt.Errorf("reading Seed %s: %w", r.Config.SeedConfig.Name, err)
+	}
+	return seed.Annotations[gardencorev1beta1.SeedEmergencyStop] == "true", nil
+}
+
 // reconcile runs the flow that creates the shoot or brings it up to date.
 func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (ctrl.Result, error) {
 	log := ctrl.LoggerFrom(ctx)
@@ -146,8 +173,6 @@ func (r *Reconciler) reconcile(ctx context.Context, shoot *gardencorev1beta1.Sho
 	if err := r.noteFiles(ctx, shoot); err != nil {
 		return ctrl.Result{}, err
 	}
-	ctx, end := r.begin(ctx, shoot)
-	defer end()
 	writer := newStatusWriter(r.Garden, shoot)
 	shoot, err := takeOperations(ctx, writer, shoot)
 	if err != nil {
@@ -213,11 +238,15 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	return &Operation{Plan: plan, Inputs: in, Garden: r.Garden, Seed: r.Seed, Log: log}, nil
 }
 
-// failed writes the failure of an operation. A flow that was cut off by a newer generation or the end of the process has
-// not failed: it is started again.
+// failed writes the failure of an operation. A flow that was cut off by a newer generation, an emergency stop or the
+// end of the process has not failed: it is started again.
 func (r *Reconciler) failed(ctx context.Context, writer *statusWriter, cause error) (ctrl.Result, error) {
-	if errors.Is(context.Cause(ctx), errSuperseded) {
+	switch ended := context.Cause(ctx); {
+	case errors.Is(ended, errSuperseded):
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	case errors.Is(ended, errStopped):
+		ctrl.LoggerFrom(ctx).Info("Stopped in the middle of an operation, as the seed's emergency stop asks")
+		return ctrl.Result{}, nil
 	}
 	if ctx.Err() != nil {
 		return ctrl.Result{}, ctx.Err()

@@ -40,6 +40,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("seed is registered and ready", testSeed)
 	t.Run("shoot with workers", testShoot)
 	t.Run("fleet", testFleet)
+	t.Run("an emergency stop", testEmergencyStop)
 	t.Run("hibernation", testHibernation)
 	t.Run("workload identities and internal secrets", testCredentials)
 	t.Run("backup buckets and entries", testBackup)

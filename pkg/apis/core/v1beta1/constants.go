@@ -64,7 +64,7 @@ const (
 	ShootExpirationTimestamp = "shoot.gardener.cloud/expiration-timestamp"
 	// ShootNeedsRetryOperation is "true" when a failed Shoot is to be tried again at the next maintenance.
 	ShootNeedsRetryOperation = "maintenance.shoot.gardener.cloud/needs-retry-operation"
-	// SeedEmergencyStop is "true" on a Seed whose shoots are to be left alone. Not offered: ShootIgnore is, for each shoot.
+	// SeedEmergencyStop is "true" on a Seed whose shoots are to be left alone, as with ShootIgnore; operations that run are cut off.
 	SeedEmergencyStop = "shoot.gardener.cloud/emergency-stop-reconciliations"
 	// GeneratedBackupBucketSecretPrefix begins the names of the Secrets, in namespace garden, with the access to a bucket that an
 	// extension made; the name of the BackupBucket follows.

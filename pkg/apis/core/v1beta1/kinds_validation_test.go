@@ -1,8 +1,6 @@
 package v1beta1
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +8,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 )
 
@@ -222,24 +219,4 @@ func TestValidateSecretsAndStates(t *testing.T) {
 			p.Spec.CreatedBy = &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "Robot", Name: "r"}
 		}, "spec.createdBy.kind", `"ServiceAccount"`},
 	}, aProject, ValidateProject)
-}
-
-// An emergency stop that stops nothing is refused when it is asked for; a seed that has the annotation from before can be changed.
-func TestEmergencyStopIsRefused(t *testing.T) {
-	calm, stopped := aSeed(), aSeed()
-	stopped.Annotations = map[string]string{SeedEmergencyStop: "true"}
-	for name, test := range map[string]struct {
-		errs    field.ErrorList
-		refused bool
-	}{
-		"creation":          {ValidateNewSeed(stopped), true},
-		"update":            {ValidateSeedUpdate(stopped, calm), true},
-		"update of another": {ValidateSeedUpdate(stopped, stopped), false},
-		"taken back":        {ValidateSeedUpdate(calm, stopped), false},
-		"creation without":  {ValidateNewSeed(calm), false},
-	} {
-		if got := slices.ContainsFunc(test.errs, func(err *field.Error) bool { return strings.Contains(err.Field, SeedEmergencyStop) }); got != test.refused {
-			t.Errorf("%s: %v", name, test.errs)
-		}
-	}
 }

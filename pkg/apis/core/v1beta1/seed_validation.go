@@ -13,7 +13,6 @@ import (
 // ValidateNewSeed checks a Seed that is to be created.
 func ValidateNewSeed(seed *Seed) field.ErrorList {
 	errs := append(ValidateSeed(seed), validateSeedOperation(seed)...)
-	errs = append(errs, emergencyStopNotOffered(seed)...)
 	return append(errs, notOfferedToSeeds(&seed.Spec, field.NewPath("spec"))...)
 }
 
@@ -27,7 +26,6 @@ func ValidateSeed(seed *Seed) field.ErrorList {
 func ValidateSeedUpdate(seed, old *Seed) field.ErrorList {
 	errs := validateMetaUpdate(&seed.ObjectMeta, &old.ObjectMeta)
 	errs = append(errs, validateSeedOperationUpdate(seed, old)...)
-	errs = append(errs, NewlyRefused(emergencyStopNotOffered(seed), emergencyStopNotOffered(old))...)
 	errs = append(errs, validateSeedSpecUpdate(&seed.Spec, &old.Spec, field.NewPath("spec"))...)
 	errs = append(errs, NewlyRefused(notOfferedToSeeds(&seed.Spec, field.NewPath("spec")), notOfferedToSeeds(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateSeed(seed)...)
@@ -49,12 +47,6 @@ func validateSeedOperation(seed *Seed) field.ErrorList {
 		return field.ErrorList{NotOffered(path, "gardenlet does not act on "+operation, "leave it out")}
 	}
 	return validateSupported(operation, seedOperations, path)
-}
-
-// emergencyStopNotOffered refuses what would stop nothing: who asks for it relies on it.
-func emergencyStopNotOffered(seed *Seed) field.ErrorList {
-	return refuseIf(seed.Annotations[SeedEmergencyStop] == "true", field.NewPath("metadata", "annotations").Key(SeedEmergencyStop),
-		"gardenlet does not act on it", "annotate the shoots with "+ShootIgnore+"=true, or scale gardenlet to no replicas")
 }
 
 // validateSeedOperationUpdate keeps an operation until it has been carried out.
