@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -133,6 +135,30 @@ func TestPullFails(t *testing.T) {
 		_, err := (&Puller{}).Pull(t.Context(), artifact)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), artifact.Reference) {
 			t.Errorf("%s: %v, want %q", test.reference, err, test.want)
+		}
+	}
+}
+
+// A registry that was taken over gives other bytes than those that a chart's digest stands for: as the manifest, or as the layer.
+func TestAttackRegistryGivesAnotherChart(t *testing.T) {
+	honest := newChartRegistry(t)
+	digest := honest.push(t, "charts/one:v1", "genuine", chartLayer)
+	for _, swapped := range []string{"/manifests/", "/blobs/"} {
+		hostile := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			recorder := httptest.NewRecorder()
+			honest.Config.Handler.ServeHTTP(recorder, req)
+			maps.Copy(w.Header(), recorder.Header())
+			w.WriteHeader(recorder.Code)
+			body := recorder.Body.String()
+			if strings.Contains(req.URL.Path, swapped) {
+				body = strings.NewReplacer("genuine", "hostile", `"schemaVersion":2`, `"schemaVersion":3`).Replace(body)
+			}
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(hostile.Close)
+		artifact := (&chartRegistry{Server: hostile}).artifact("charts/one@" + digest)
+		if archive, err := (&Puller{}).Pull(t.Context(), artifact); err == nil {
+			t.Errorf("with other %s, %q was taken for %s", swapped, archive, digest)
 		}
 	}
 }

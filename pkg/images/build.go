@@ -10,16 +10,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
 // DefaultKubernetesVersion is the version of Kubernetes that is always built.
@@ -49,7 +52,7 @@ const (
 	BinDir = "bin"
 	// MachineRootDir is the root file system of machines and of the landscape's node.
 	MachineRootDir = "rootfs/machine"
-	// VectorFile is an image vector that names Trellis' own images by their content.
+	// VectorFile is an image vector that names Trellis' own images by their content, and has the digests of all images.
 	VectorFile = "images/vector.yaml"
 )
 
@@ -60,7 +63,10 @@ type builder struct {
 
 	mutex  sync.Mutex
 	layers map[string]Layer
-	vector []map[string]string
+	// vector has the images of Trellis itself.
+	vector imagevector.Vector
+	// digests of all images that were written, by repository and tag.
+	digests map[string]map[string]string
 }
 
 // Build makes every image, program and root file system of the landscape that is missing or out of date.
@@ -72,7 +78,10 @@ func Build(ctx context.Context, options Options) error {
 		}
 		*dir = absolute
 	}
-	b := &builder{Options: options, store: Store{Dir: filepath.Join(options.Cache, StoreDir)}, layers: map[string]Layer{}}
+	b := &builder{
+		Options: options, store: Store{Dir: filepath.Join(options.Cache, StoreDir)}, layers: map[string]Layer{},
+		vector: imagevector.Vector{}, digests: map[string]map[string]string{},
+	}
 	b.debian = debian{dir: filepath.Join(options.Cache, "debian"), log: b.log}
 	for _, dir := range []string{b.binDir(), b.store.Dir, filepath.Join(options.Cache, "rootfs"), filepath.Join(options.Cache, "stamps")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -205,18 +214,51 @@ func (b *builder) writeOwnImage(name string, spec ImageSpec) error {
 	tag := "dev-" + checksum(parts...)[:12]
 	repository := ownRegistry + "/" + name
 	spec.References = append(spec.References, repository+":dev", repository+":"+tag)
-	if _, err := b.store.WriteImage(spec); err != nil {
+	if err := b.writeImage(spec); err != nil {
 		return fmt.Errorf("image %s: %w", name, err)
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.vector = append(b.vector, map[string]string{"name": name, "repository": repository, "tag": tag})
+	b.vector[name] = imagevector.Source{Name: name, Repository: repository, Tag: tag}
 	return nil
 }
 
+// writeImage stores an image and remembers its digest for the image vector.
+func (b *builder) writeImage(spec ImageSpec) error {
+	digest, err := b.store.WriteImage(spec)
+	if err != nil {
+		return err
+	}
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for _, reference := range spec.References {
+		image, err := imagevector.ParseImage(reference)
+		if err != nil {
+			return err
+		}
+		if b.digests[image.Repository] == nil {
+			b.digests[image.Repository] = map[string]string{}
+		}
+		b.digests[image.Repository][image.Tag] = digest.String()
+	}
+	return nil
+}
+
+// writeVector writes the image vector with the digests of what was built.
 func (b *builder) writeVector() error {
-	sort.Slice(b.vector, func(i, j int) bool { return b.vector[i]["name"] < b.vector[j]["name"] })
-	data, err := yaml.Marshal(map[string]any{"images": b.vector})
+	vector, err := imagevector.Embedded()
+	if err != nil {
+		return err
+	}
+	maps.Copy(vector, b.vector)
+	var sources []imagevector.Source
+	for _, name := range slices.Sorted(maps.Keys(vector)) {
+		source := vector[name]
+		if source.Digests = b.digests[source.Repository]; len(source.Digests) > 0 {
+			sources = append(sources, source)
+		}
+	}
+	data, err := yaml.Marshal(map[string]any{"images": sources})
 	if err != nil {
 		return err
 	}

@@ -278,7 +278,7 @@ func (b *builder) kubernetesImages(context.Context) error {
 				registry = ownRegistry
 			}
 			spec.References = []string{fmt.Sprintf("%s/%s:v%s", registry, name, version)}
-			if _, err := b.store.WriteImage(spec); err != nil {
+			if err := b.writeImage(spec); err != nil {
 				return err
 			}
 		}
@@ -328,7 +328,7 @@ func (b *builder) thirdPartyImages(context.Context) error {
 			Entrypoint: []string{"/usr/sbin/nginx", "-g", "daemon off;"},
 		},
 	} {
-		if _, err := b.store.WriteImage(spec); err != nil {
+		if err := b.writeImage(spec); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
 // newImage stores an image with one file.
@@ -188,5 +190,39 @@ func FuzzHandler(f *testing.F) {
 func TestResolveOfUnknownTag(t *testing.T) {
 	if _, err := (Store{Dir: t.TempDir()}).Resolve("docker.io", "library/x", "y"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The vector of a build pins its own images and those of others, which it names by the tags that the embedded vector has.
+func TestVectorHasDigests(t *testing.T) {
+	b := &builder{Options: Options{Cache: t.TempDir()}, vector: imagevector.Vector{}, digests: map[string]map[string]string{}}
+	b.store = Store{Dir: filepath.Join(b.Cache, StoreDir)}
+	layer, err := b.store.WriteLayer([]LayerEntry{{Path: "pause", Content: []byte("pause"), Mode: 0o755}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.writeImage(ImageSpec{References: []string{"registry.k8s.io/pause:3.10"}, Layers: []Layer{layer}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.writeOwnImage("gardenlet", ImageSpec{Layers: []Layer{layer}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.writeVector(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(imagevector.OverwriteEnv, filepath.Join(b.Cache, VectorFile))
+	vector, err := imagevector.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, registry := range map[string]string{"pause": "registry.k8s.io", "gardenlet": "ghcr.io"} {
+		image, err := vector.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := b.store.Resolve(registry, strings.TrimPrefix(image.Repository, registry+"/"), image.Tag)
+		if err != nil || image.Digest != digest.String() {
+			t.Errorf("%s: got %s, %v; want %s", name, image, err, digest)
+		}
 	}
 }

@@ -6,6 +6,7 @@ package imagevector
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -20,6 +21,9 @@ const OverwriteEnv = "IMAGE_VECTOR_OVERWRITE"
 // ownRepository prefixes the images that are built and released with Trellis and therefore carry its version.
 const ownRepository = "ghcr.io/trellis-garden/"
 
+// digestForm is that of digests in the image specification of OCI.
+var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
 // Source is one entry of the vector.
 type Source struct {
 	// Name is what code asks for, e.g. "kube-apiserver".
@@ -29,37 +33,39 @@ type Source struct {
 	// Tag is the tag or, when it starts with "sha256:", the digest. Empty: Trellis' own images take the version of the build,
 	// others must be asked for with Version or Tag.
 	Tag string `json:"tag,omitempty"`
+	// Digests are what tags stand for, such as v1.36.3: sha256:… . Where there are any, a tag that is not among them is an error,
+	// so that whoever controls a registry cannot give another image for a tag. Empty: tags are taken as the registry answers them.
+	Digests map[string]string `json:"digests,omitempty"`
 }
 
-// Image is a resolved image.
+// Image is a resolved image. It has a tag, a digest ("sha256:…") or both; the digest decides then, and the tag is for people.
 type Image struct {
 	Repository string
 	Tag        string
+	Digest     string
 }
 
-// String returns the reference: repository:tag, or repository@digest.
+// String returns the reference: repository[:tag][@digest].
 func (i Image) String() string {
-	if strings.HasPrefix(i.Tag, "sha256:") {
-		return i.Repository + "@" + i.Tag
+	reference := i.Repository
+	if i.Tag != "" {
+		reference += ":" + i.Tag
 	}
-	return i.Repository + ":" + i.Tag
+	if i.Digest != "" {
+		reference += "@" + i.Digest
+	}
+	return reference
 }
 
 // ParseImage takes a reference apart; it is the reverse of Image.String.
 func ParseImage(reference string) (Image, error) {
 	image := Image{}
-	var found bool
-	if image.Repository, image.Tag, found = strings.Cut(reference, "@"); !found {
-		// A colon before the last slash is that of a port.
-		colon := strings.LastIndex(reference, ":")
-		if colon < strings.LastIndex(reference, "/") {
-			colon = -1
-		}
-		if colon >= 0 {
-			image.Repository, image.Tag = reference[:colon], reference[colon+1:]
-		}
+	image.Repository, image.Digest, _ = strings.Cut(reference, "@")
+	// A colon before the last slash is that of a port.
+	if colon := strings.LastIndex(image.Repository, ":"); colon > strings.LastIndex(image.Repository, "/") {
+		image.Repository, image.Tag = image.Repository[:colon], image.Repository[colon+1:]
 	}
-	if image.Repository == "" || image.Tag == "" {
+	if image.Repository == "" || image.Tag == "" && image.Digest == "" {
 		return Image{}, fmt.Errorf("%q is no reference of the form repository:tag or repository@digest", reference)
 	}
 	return image, nil
@@ -68,8 +74,8 @@ func ParseImage(reference string) (Image, error) {
 // Vector holds the sources by name.
 type Vector map[string]Source
 
-// Load reads the embedded vector and applies the operator's overwrites.
-func Load() (Vector, error) {
+// Embedded reads the vector that the program was built with.
+func Embedded() (Vector, error) {
 	data, err := charts.FS.ReadFile("images.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded image vector: %w", err)
@@ -78,7 +84,16 @@ func Load() (Vector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("charts/images.yaml: %w", err)
 	}
-	data, err = Overwrite()
+	return vector, nil
+}
+
+// Load reads the embedded vector and applies the operator's overwrites.
+func Load() (Vector, error) {
+	vector, err := Embedded()
+	if err != nil {
+		return nil, err
+	}
+	data, err := Overwrite()
 	if err != nil || data == nil {
 		return vector, err
 	}
@@ -117,6 +132,11 @@ func Parse(data []byte) (Vector, error) {
 		}
 		if _, found := vector[source.Name]; found {
 			return nil, fmt.Errorf("images[%d]: %q is listed twice", i, source.Name)
+		}
+		for tag, digest := range source.Digests {
+			if !digestForm.MatchString(digest) {
+				return nil, fmt.Errorf("images[%d].digests[%s]: %q is not sha256: and 64 hexadecimal digits", i, tag, digest)
+			}
 		}
 		vector[source.Name] = source
 	}
@@ -165,6 +185,22 @@ func (v Vector) Find(name string, options ...FindOption) (Image, error) {
 	}
 	if image.Tag == "" {
 		return Image{}, fmt.Errorf("image %q (%s) has no tag in the image vector and was asked for without a version", name, source.Repository)
+	}
+	return source.pin(image)
+}
+
+// pin adds the digest that the vector has for the tag.
+func (s Source) pin(image Image) (Image, error) {
+	if strings.HasPrefix(image.Tag, "sha256:") {
+		image.Tag, image.Digest = "", image.Tag
+		return image, nil
+	}
+	if len(s.Digests) == 0 {
+		return image, nil
+	}
+	image.Digest = s.Digests[image.Tag]
+	if image.Digest == "" {
+		return Image{}, fmt.Errorf("image %q (%s): the image vector has digests, but none of tag %q; add it to digests of the entry", s.Name, s.Repository, image.Tag)
 	}
 	return image, nil
 }

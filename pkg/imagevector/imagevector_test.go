@@ -67,6 +67,7 @@ func TestParseRejectsMistakes(t *testing.T) {
 		"images:\n- name: a\n": "must be set",
 		"images:\n- {name: a, repository: r}\n- {name: a, repository: r}\n": "listed twice",
 		"images:\n- {name: a, repository: r, tga: x}\n":                     "unknown field",
+		"images:\n- {name: a, repository: r, digests: {v1: sha256:abc}}\n":  `images[0].digests[v1]: "sha256:abc" is not sha256:`,
 	} {
 		if _, err := Parse([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%q) error %v, want %q", content, err, want)
@@ -76,12 +77,13 @@ func TestParseRejectsMistakes(t *testing.T) {
 
 func TestParseImage(t *testing.T) {
 	for reference, want := range map[string]Image{
-		"registry.example/gardenlet:v1":         {"registry.example/gardenlet", "v1"},
-		"registry.example:5000/gardenlet:v1":    {"registry.example:5000/gardenlet", "v1"},
-		"registry.example/gardenlet@sha256:abc": {"registry.example/gardenlet", "sha256:abc"},
-		"registry.example:5000/gardenlet":       {},
-		"registry.example/gardenlet:":           {},
-		"":                                      {},
+		"registry.example/gardenlet:v1":                 {"registry.example/gardenlet", "v1", ""},
+		"registry.example:5000/gardenlet:v1":            {"registry.example:5000/gardenlet", "v1", ""},
+		"registry.example/gardenlet@sha256:abc":         {"registry.example/gardenlet", "", "sha256:abc"},
+		"registry.example:5000/gardenlet:v1@sha256:abc": {"registry.example:5000/gardenlet", "v1", "sha256:abc"},
+		"registry.example:5000/gardenlet":               {},
+		"registry.example/gardenlet:":                   {},
+		"":                                              {},
 	} {
 		got, err := ParseImage(reference)
 		if got != want || (err == nil) != (want != Image{}) {
@@ -90,5 +92,20 @@ func TestParseImage(t *testing.T) {
 		if err == nil && got.String() != reference {
 			t.Errorf("%q becomes %q", reference, got)
 		}
+	}
+}
+
+// Whoever controls a registry gives no other image for a tag, nor makes us take one that the release does not know.
+func TestTagsArePinned(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	vector, err := Parse([]byte("images:\n- name: kube-apiserver\n  repository: registry.example/kube-apiserver\n  digests: {v1.36.3: \"" + digest + "\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image, err := vector.Find("kube-apiserver", Version("1.36.3")); err != nil || image.String() != "registry.example/kube-apiserver:v1.36.3@"+digest {
+		t.Errorf("got %s, %v", image, err)
+	}
+	if _, err := vector.Find("kube-apiserver", Version("1.35.4")); err == nil || !strings.Contains(err.Error(), `none of tag "v1.35.4"`) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -66,7 +66,11 @@ func reference(image seedmanagementv1alpha1.Image, own imagevector.Image) string
 	if image.Ref != nil {
 		return *image.Ref
 	}
-	return imagevector.Image{Repository: ptr.Deref(image.Repository, own.Repository), Tag: ptr.Deref(image.Tag, own.Tag)}.String()
+	if image.Tag != nil {
+		own.Tag, own.Digest = *image.Tag, ""
+	}
+	own.Repository = ptr.Deref(image.Repository, own.Repository)
+	return own.String()
 }
 
 // plain converts a field to what charts work with; nil for one that is not set.
