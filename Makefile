@@ -12,7 +12,10 @@ LANDSCAPE = bin/landscape --name $(NAME)
 VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
 export CGO_ENABLED = 0
 
-.PHONY: help up down status test test-race test-e2e bench fuzz generate check images landscape clean
+# The checker of known vulnerabilities, which asks a database on the internet.
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+.PHONY: help up down status test test-race test-e2e bench fuzz generate check vulncheck images landscape clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +52,9 @@ generate: ## Write generated code and custom resource definitions anew
 
 check: ## Check formatting, code, imports between layers, and generated code
 	hack/check.sh
+
+vulncheck: ## Look for known vulnerabilities in what is built; needs the internet
+	go run $(GOVULNCHECK) ./...
 
 clean: ## Remove what was built; landscapes must have been ended
 	rm -rf bin .cache

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Static checks: formatting, vet, staticcheck, imports between layers, fields of the API without effect, generated code.
+# Static checks: formatting, modules as they were published, vet, staticcheck, imports between layers, fields of the API without
+# effect, generated code.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,6 +9,7 @@ if [ -n "$unformatted" ]; then
   printf 'Not formatted (run gofmt -w):\n%s\n' "$unformatted" >&2
   exit 1
 fi
+go mod verify
 go vet ./...
 go vet -tags e2e ./test/e2e
 go -C hack/tools vet ./...
