@@ -11,6 +11,8 @@ TIME ?= 10m
 LANDSCAPE = bin/landscape --name $(NAME)
 VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
 export CGO_ENABLED = 0
+# Tests are compiled as programs are, so that both share what the Go command keeps, in whatever folder the tree lies.
+export GOFLAGS := $(GOFLAGS) -trimpath
 
 # The checker of known vulnerabilities, which asks a database on the internet.
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -60,7 +62,7 @@ clean: ## Remove what was built; landscapes must have been ended
 	rm -rf bin .cache
 
 landscape:
-	@go build -trimpath -o bin/landscape ./cmd/landscape
+	@go build -o bin/landscape ./cmd/landscape
 
 # Integration tests run the real kube-apiserver.
 bin/kubernetes:
