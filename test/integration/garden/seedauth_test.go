@@ -414,20 +414,20 @@ func onlyKubeAPIServerAsks(t *testing.T, who tenant) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := postReview(config, who)
+		answer, err := postReview(config, who, &authorizationv1.ResourceAttributes{Verb: "get", Group: corev1beta1.GroupName, Resource: "seeds", Name: who.seed})
 		if answer != want || (err == nil) != want {
 			t.Errorf("%s asks: allowed = %v, %v; want an answer: %v", user, answer, err, want)
 		}
 	}
 }
 
-// postReview asks whether the seed may read its shoot.
-func postReview(config *rest.Config, who tenant) (allowed bool, err error) {
+// postReview asks garden-apiserver about the rights of a seed's gardenlet. Nothing remembers its answer.
+func postReview(config *rest.Config, who tenant, wanted *authorizationv1.ResourceAttributes) (allowed bool, err error) {
 	review := &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: corev1beta1.SeedUserNamePrefix + who.seed, Groups: []string{corev1beta1.SeedsGroup},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: corev1beta1.GroupName, Resource: "seeds", Name: who.seed},
+			ResourceAttributes: wanted,
 		},
 	}
 	body, err := json.Marshal(review)
