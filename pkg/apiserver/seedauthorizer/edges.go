@@ -113,9 +113,11 @@ func shootEdges(object *corev1beta1.Shoot) []Edge {
 	b.resources(in, spec.Resources)
 	if spec.DNS != nil {
 		for _, provider := range spec.DNS.Providers {
-			b.from(kindSecret, in, ptr.Deref(provider.SecretName, ""))
+			// The deprecated name counts where it is used, and whoever wrote it was asked whether they may read the Secret.
 			if reference := provider.CredentialsRef; reference != nil {
 				b.reference(reference.Kind, in, reference.Name)
+			} else {
+				b.from(kindSecret, in, ptr.Deref(provider.SecretName, ""))
 			}
 		}
 	}

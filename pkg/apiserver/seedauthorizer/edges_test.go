@@ -189,6 +189,19 @@ func TestMovingShootBelongsToBothSeeds(t *testing.T) {
 	}
 }
 
+// A DNS provider has one set of credentials: whether its author may read a second one is asked by nobody.
+func TestCredentialsReplaceTheDeprecatedSecret(t *testing.T) {
+	shoot := shootOn("garden-x", "s", "one")
+	shoot.Spec.DNS.Providers[0].CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "used"}
+	g := NewGraph()
+	g.Set(vertexOf(kindShoot, shoot), shootEdges(shoot))
+	for name, want := range map[string]bool{"used": true, "dns-s": false} {
+		if got := g.Reaches(Vertex{kindSecret, "garden-x", name}, "one"); got != want {
+			t.Errorf("Secret %s: readable = %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestFleetOnlyWithoutWorkers(t *testing.T) {
 	shoot := shootOn("garden-x", "s", "one")
 	shoot.Spec.Extensions = []corev1beta1.Extension{{Type: federationExtension}}
