@@ -89,7 +89,10 @@ func TestSeedRestriction(t *testing.T) {
 	managed := func(shoot string) *seedmanagementv1alpha1.ManagedSeed {
 		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta("m"), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
-	reported := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) { s.Finalizers = []string{corev1beta1.GardenerName}; s.Status.IsHibernated = true })
+	reported := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) {
+		s.Finalizers = []string{corev1beta1.GardenerName}
+		s.Status.IsHibernated = true
+	})
 	labelled := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"} })
 	identities := securityv1alpha1.Resource("workloadidentities")
 	token := func(kind, name string) write {
