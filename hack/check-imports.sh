@@ -10,7 +10,7 @@ go list -f '{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}' 
   index($2, m "/") != 1 { next }
   { from = substr($1, length(m) + 2); to = substr($2, length(m) + 2); reason = "" }
   from ~ "^pkg/apis(/|$)" && to !~ "^pkg/apis(/|$)" { reason = "API types import nothing above them" }
-  from ~ "^pkg/(component|flow|secrets|extensionuse|imagevector|helm|etcd|vpn)(/|$)" && to ~ "^pkg/(" processes ")(/|$)" { reason = "a library must not import a process package" }
+  from ~ "^pkg/(component|flow|secrets|extensionuse|gardenletconfig|imagevector|helm|etcd|vpn)(/|$)" && to ~ "^pkg/(" processes ")(/|$)" { reason = "a library must not import a process package" }
   from ~ "^pkg/federation/(core|overrides)(/|$)" && to ~ "^pkg/federation/controllers" { reason = "the pure core must not import controllers" }
   from ~ "^extensions/" && to ~ "^pkg/(" processes ")(/|$)" { reason = "an extension must not import a process package" }
   from ~ "^pkg/" && to ~ "^(cmd|extensions|test)/" { reason = "pkg must not import cmd, extensions or test" }

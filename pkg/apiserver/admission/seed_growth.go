@@ -45,6 +45,8 @@ func beyondTemplate(shoot *corev1beta1.Shoot) string {
 		return "spec.seedName: the garden chooses the seeds of shoots that fleets create"
 	case len(shoot.Spec.Resources) > 0:
 		return "spec.resources: shoots that fleets create get no access to other objects of the project"
+	case shoot.Annotations[fleetv1alpha1.AllowGrowthAnnotation] != "":
+		return fmt.Sprintf("metadata.annotations[%s]: whose fleet may grow is for people of the project to say", fleetv1alpha1.AllowGrowthAnnotation)
 	}
 	return ""
 }

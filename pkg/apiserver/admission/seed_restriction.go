@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
@@ -71,7 +72,7 @@ func (s *seedRestriction) refuse(ctx context.Context, seed string, a admission.A
 			return reason, err
 		}
 	}
-	return changesForeign(a), nil
+	return s.changesForeign(ctx, seed, a)
 }
 
 // notOf returns why an object does not belong to a seed; empty when it does.
@@ -160,20 +161,28 @@ var madeByOthers = sets.New(
 )
 
 // changesForeign returns what others decide about and the write changes; empty when there is nothing.
-func changesForeign(a admission.Attributes) string {
+func (s *seedRestriction) changesForeign(ctx context.Context, seed string, a admission.Attributes) (string, error) {
 	if a.GetOperation() != admission.Update {
 		if resource := a.GetResource().GroupResource(); madeByOthers.Has(resource) {
-			return fmt.Sprintf("%s are not created or deleted by seeds", resource)
+			return fmt.Sprintf("%s are not created or deleted by seeds", resource), nil
 		}
-		return ""
+		return "", nil
 	}
 	object, old := a.GetObject(), a.GetOldObject()
-	if before, found := decidedByOthers(old); found {
-		if after, _ := decidedByOthers(object); !apiequality.Semantic.DeepEqual(before, after) {
-			return "spec is not changed by seeds: only status, labels, annotations and finalizers are"
-		}
+	if own, ok := object.(*corev1beta1.Seed); ok {
+		return s.changesOwnSeed(ctx, own, old.(*corev1beta1.Seed), a.GetSubresource())
 	}
-	return ""
+	before, found := decidedByOthers(old)
+	if !found {
+		return "", nil
+	}
+	if after, _ := decidedByOthers(object); !apiequality.Semantic.DeepEqual(before, after) {
+		return "spec is not changed by seeds: only the status is, and finalizers", nil
+	}
+	if changed := changedMarks(object.(metav1.Object), old.(metav1.Object), a.GetSubresource()); len(changed) > 0 {
+		return strings.Join(changed, ", ") + ": not changed by seeds, which take away the operations that they have carried out, and nothing else", nil
+	}
+	return s.refuseForgery(ctx, seed, object, old)
 }
 
 // decidedByOthers returns the specification of kinds whose specification others decide about.

@@ -89,7 +89,11 @@ func TestSeedRestriction(t *testing.T) {
 	managed := func(shoot string) *seedmanagementv1alpha1.ManagedSeed {
 		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta("m"), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
-	labelled := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"}; s.Status.TechnicalID = "x" })
+	reported := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) {
+		s.Finalizers = []string{corev1beta1.GardenerName}
+		s.Status.IsHibernated = true
+	})
+	labelled := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"} })
 	identities := securityv1alpha1.Resource("workloadidentities")
 	token := func(kind, name string) write {
 		sake := &securityv1alpha1.ContextObject{Kind: kind, APIVersion: "core.gardener.cloud/v1beta1", Namespace: ptr.To("garden-demo"), Name: name}
@@ -101,9 +105,10 @@ func TestSeedRestriction(t *testing.T) {
 		want string
 	}{
 		"others are not restricted":   {write{core("shoots"), "", aShoot(onSeed("two")), nil, "jane"}, ""},
-		"its shoot":                   {write{core("shoots"), "", labelled, aShoot(onSeed("one")), ""}, ""},
+		"its shoot":                   {write{core("shoots"), "", reported, aShoot(onSeed("one")), ""}, ""},
+		"its shoot's labels":          {write{core("shoots"), "", labelled, aShoot(onSeed("one")), ""}, "metadata.labels[a]: not changed by seeds"},
 		"its shoot, by an extension":  {write{core("shoots"), "", labelled, aShoot(onSeed("one")), "system:serviceaccount:seed-one:x"}, "labels of shoots are not changed"},
-		"the status of its shoot":     {write{core("shoots"), "status", labelled, aShoot(onSeed("one")), ""}, ""},
+		"the status of its shoot":     {write{core("shoots"), "status", reported, aShoot(onSeed("one")), ""}, ""},
 		"another's shoot":             {write{core("shoots"), "", aShoot(onSeed("two")), aShoot(onSeed("two")), ""}, `spec.seedName is "two", not "one"`},
 		"gives its shoot away":        {write{core("shoots"), "binding", aShoot(onSeed("two")), aShoot(onSeed("one")), ""}, `spec.seedName is "two"`},
 		"changes its shoot":           {write{core("shoots"), "", aShoot(onSeed("one"), workerless), aShoot(onSeed("one")), ""}, "spec is not changed by seeds"},

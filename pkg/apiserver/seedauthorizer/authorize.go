@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
 // Authorizer decides by the graph about requests of gardenlets and extensions, and has no opinion about others.
@@ -110,7 +112,17 @@ func (r *rule) missing(resource schema.GroupResource, q question) string {
 		}
 		return fmt.Sprintf("%s may only %s single %s, with the field selector metadata.name", q.Identity, q.verb, resource)
 	}
+	if kind, found := offerable[resource]; found && q.reads() && !q.Extension && q.reaches(kindOffer, q.namespace, offerName(kind, q.name, q.Seed)) {
+		return fmt.Sprintf("%s is named for seed %q, but does not say that the seed may read it: whoever may write it gives it the label %s=%s",
+			describe(resource, q), q.Seed, corev1beta1.LabelSeedReadableBy, q.Seed)
+	}
 	return fmt.Sprintf("%s does not belong to seed %q", describe(resource, q), q.Seed)
+}
+
+// offerable are the resources whose objects say which seeds may read them, with their kinds.
+var offerable = map[schema.GroupResource]string{
+	builtin("secrets"): "Secret", builtin("configmaps"): "ConfigMap",
+	core("internalsecrets"): "InternalSecret", security("workloadidentities"): "WorkloadIdentity",
 }
 
 func describe(resource schema.GroupResource, q question) string {

@@ -59,6 +59,25 @@ func (b *builder) object(reference *corev1.ObjectReference) *builder {
 	return b.reference(reference.Kind, reference.Namespace, reference.Name)
 }
 
+// offered adds edges from an object with credentials that has to let the seed read it: who wrote the reference was not asked
+// whether they may.
+func (b *builder) offered(seedName, kind, in, name string) *builder {
+	if _, found := credentialKinds[kind]; found && name != "" {
+		b.from(kindOffer, in, offerName(kind, name, seedName)).from(kindOffer, in, offerName(kind, name, corev1beta1.ReadableByAllSeeds))
+	}
+	return b
+}
+
+func (b *builder) offeredObject(seedName string, reference *corev1.ObjectReference) *builder {
+	if reference == nil {
+		return b
+	}
+	return b.offered(seedName, reference.Kind, reference.Namespace, reference.Name)
+}
+
+// offerName is the name of the vertex for an object that a seed reads.
+func offerName(kind, name, seedName string) string { return kind + "/" + name + "/" + seedName }
+
 func (b *builder) resources(in string, list []corev1beta1.NamedResourceReference) *builder {
 	for _, resource := range list {
 		b.reference(resource.ResourceRef.Kind, in, resource.ResourceRef.Name)
@@ -94,9 +113,11 @@ func shootEdges(object *corev1beta1.Shoot) []Edge {
 	b.resources(in, spec.Resources)
 	if spec.DNS != nil {
 		for _, provider := range spec.DNS.Providers {
-			b.from(kindSecret, in, ptr.Deref(provider.SecretName, ""))
+			// The deprecated name counts where it is used, and whoever wrote it was asked whether they may read the Secret.
 			if reference := provider.CredentialsRef; reference != nil {
 				b.reference(reference.Kind, in, reference.Name)
+			} else {
+				b.from(kindSecret, in, ptr.Deref(provider.SecretName, ""))
 			}
 		}
 	}
@@ -105,8 +126,8 @@ func shootEdges(object *corev1beta1.Shoot) []Edge {
 	}
 	b.profile(object)
 	if id := object.Status.TechnicalID; id != "" {
-		// Asked for before it is created.
-		b.from(kindBackupEntry, in, fmt.Sprintf("%s--%s", id, object.Status.UID))
+		// Asked for before it is created. Gardenlets write the status, so the UID is that of the object.
+		b.from(kindBackupEntry, in, fmt.Sprintf("%s--%s", id, object.UID))
 	}
 	if IsFleet(object) {
 		b.from(kindFleetNamespace, "", in)
@@ -154,7 +175,8 @@ func IsFleet(object *corev1beta1.Shoot) bool {
 	})
 }
 
-// seedEdges: the credentials that a seed's configuration names belong to the seed, but not to a seed that hosts it as a shoot.
+// seedEdges: the credentials that a seed's configuration names belong to the seed, if they are offered to it, but not to a seed that
+// hosts it as a shoot. The seed's gardenlet writes the configuration, so to be named is not enough.
 func seedEdges(object *corev1beta1.Seed) []Edge {
 	self := vertexOf(kindSeed, object)
 	b := edgesTo(Vertex{Kind: kindAgent, Name: object.Name}).from(kindSeed, "", self.Name)
@@ -162,15 +184,30 @@ func seedEdges(object *corev1beta1.Seed) []Edge {
 	b.from(kindBackupBucket, "", string(object.UID))
 	spec := &object.Spec
 	if spec.Backup != nil {
-		b.object(spec.Backup.CredentialsRef)
+		b.offeredObject(object.Name, spec.Backup.CredentialsRef)
 	}
 	if spec.DNS.Provider != nil {
-		b.object(spec.DNS.Provider.CredentialsRef)
+		b.offeredObject(object.Name, spec.DNS.Provider.CredentialsRef)
 	}
 	for _, domain := range append(slices.Clone(spec.DNS.Defaults), ptr.Deref(spec.DNS.Internal, corev1beta1.SeedDNSProviderConfig{})) {
-		b.object(&domain.CredentialsRef)
+		b.offeredObject(object.Name, &domain.CredentialsRef)
 	}
-	return b.resources(corev1beta1.GardenNamespace, spec.Resources).edges
+	for _, resource := range spec.Resources {
+		b.offered(object.Name, resource.ResourceRef.Kind, corev1beta1.GardenNamespace, resource.ResourceRef.Name)
+	}
+	return b.edges
+}
+
+// consentEdges: an object with credentials says itself which seeds may read it if they name it.
+func consentEdges[T metav1.Object](kind Kind, name string) func(T) []Edge {
+	return func(object T) []Edge {
+		var edges []Edge
+		self := vertexOf(kind, object)
+		for _, seedName := range corev1beta1.SeedsAllowedToRead(object.GetLabels()) {
+			edges = append(edges, Edge{From: self, To: Vertex{kindOffer, self.Namespace, offerName(name, self.Name, seedName)}})
+		}
+		return edges
+	}
 }
 
 func projectEdges(object *corev1beta1.Project) []Edge {
@@ -202,7 +239,8 @@ func (b *builder) quotas(references []corev1.ObjectReference) *builder {
 }
 
 func backupBucketEdges(object *corev1beta1.BackupBucket) []Edge {
-	b := edgesTo(vertexOf(kindBackupBucket, object)).agents(object.Spec.SeedName).object(object.Spec.CredentialsRef)
+	b := edgesTo(vertexOf(kindBackupBucket, object)).agents(object.Spec.SeedName)
+	b.offeredObject(ptr.Deref(object.Spec.SeedName, ""), object.Spec.CredentialsRef)
 	// Gardenlets write the status, so what it refers to is not theirs for that.
 	return b.from(kindSecret, corev1beta1.GardenNamespace, corev1beta1.GeneratedBackupBucketSecretPrefix+object.Name).edges
 }

@@ -3,6 +3,7 @@ package seedauthorizer
 //lint:file-ignore SA1019 Shoots with older versions of Kubernetes use fields that newer ones must not.
 
 import (
+	"strings"
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -28,7 +29,7 @@ func secretReference(namespace, name string) corev1.ObjectReference {
 // shootOn returns a shoot that refers to one object of every kind.
 func shootOn(namespace, name, seed string) *corev1beta1.Shoot {
 	return &corev1beta1.Shoot{
-		ObjectMeta: meta(namespace, name),
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid-" + "x"},
 		Spec: corev1beta1.ShootSpec{
 			SeedName:     &seed,
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "profile-" + name}, ExposureClassName: ptr.To("exposure-" + name),
@@ -49,7 +50,8 @@ func shootOn(namespace, name, seed string) *corev1beta1.Shoot {
 				},
 			}},
 		},
-		Status: corev1beta1.ShootStatus{TechnicalID: "shoot--p--" + name, UID: "uid-" + "x"},
+		// The UID that gardenlets write opens nothing.
+		Status: corev1beta1.ShootStatus{TechnicalID: "shoot--p--" + name, UID: "stolen"},
 	}
 }
 
@@ -96,6 +98,10 @@ func add(g *Graph, seed, namespace string, shoots ...*corev1beta1.Shoot) {
 	}
 	object.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "extra-" + seed}}}
 	g.Set(vertexOf(kindSeed, object), seedEdges(object))
+	for _, secret := range []corev1.Secret{{ObjectMeta: meta("garden", "backup-"+seed)}, {ObjectMeta: meta("garden", "dns-"+seed)}, {ObjectMeta: meta("garden", "extra-"+seed)}} {
+		secret.Labels = map[string]string{corev1beta1.LabelSeedReadableBy: seed}
+		g.Set(vertexOf(kindSecret, &secret), consentEdges[*corev1.Secret](kindSecret, "Secret")(&secret))
+	}
 	bucket := &corev1beta1.BackupBucket{ObjectMeta: meta("", "bucket-"+seed), Spec: corev1beta1.BackupBucketSpec{SeedName: &seed, CredentialsRef: &backup}}
 	// Gardenlets write this; it opens nothing.
 	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "stolen-" + seed}
@@ -183,6 +189,19 @@ func TestMovingShootBelongsToBothSeeds(t *testing.T) {
 	}
 }
 
+// A DNS provider has one set of credentials: whether its author may read a second one is asked by nobody.
+func TestCredentialsReplaceTheDeprecatedSecret(t *testing.T) {
+	shoot := shootOn("garden-x", "s", "one")
+	shoot.Spec.DNS.Providers[0].CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "used"}
+	g := NewGraph()
+	g.Set(vertexOf(kindShoot, shoot), shootEdges(shoot))
+	for name, want := range map[string]bool{"used": true, "dns-s": false} {
+		if got := g.Reaches(Vertex{kindSecret, "garden-x", name}, "one"); got != want {
+			t.Errorf("Secret %s: readable = %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestFleetOnlyWithoutWorkers(t *testing.T) {
 	shoot := shootOn("garden-x", "s", "one")
 	shoot.Spec.Extensions = []corev1beta1.Extension{{Type: federationExtension}}
@@ -196,5 +215,61 @@ func TestFleetOnlyWithoutWorkers(t *testing.T) {
 	shoot.Spec.Extensions[0].Disabled = ptr.To(true)
 	if IsFleet(shoot) {
 		t.Error("a disabled extension makes no fleet")
+	}
+}
+
+// What a Seed names belongs to the seed only if the object says so, whoever wrote the Seed.
+func TestSeedsReadWhatIsOfferedAndNamed(t *testing.T) {
+	object := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	for _, kind := range []string{"Secret", "ConfigMap", "InternalSecret", "WorkloadIdentity", "Pod"} {
+		object.Spec.Resources = append(object.Spec.Resources, corev1beta1.NamedResourceReference{ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: kind, Name: "extra"}})
+	}
+	g := NewGraph()
+	for _, test := range []struct {
+		what, label string
+		named, want bool
+	}{
+		{"neither named nor offered", "", false, false},
+		{"named only", "", true, false},
+		{"offered only", "one", false, false},
+		{"offered to another", "two", true, false},
+		{"offered to a seed whose name is longer", "one-more", true, false},
+		{"both", "one", true, true},
+		{"offered to several", "two_one", true, true},
+		{"offered to all", "All", true, true},
+		{"named, and not offered any more", "", true, false},
+	} {
+		named := &corev1beta1.Seed{ObjectMeta: object.ObjectMeta}
+		if test.named {
+			named = object
+		}
+		g.Set(vertexOf(kindSeed, object), seedEdges(named))
+		for name, kind := range credentialKinds {
+			offered := &metav1.PartialObjectMetadata{ObjectMeta: meta("garden", "extra")}
+			offered.Labels = map[string]string{corev1beta1.LabelSeedReadableBy: test.label}
+			g.Set(vertexOf(kind, offered), consentEdges[*metav1.PartialObjectMetadata](kind, name)(offered))
+			if got := g.Reaches(Vertex{kind, "garden", "extra"}, "one"); got != test.want {
+				t.Errorf("%s, %s: readable = %v, want %v", name, test.what, got, test.want)
+			}
+			if g.Reaches(Vertex{kind, "garden", "extra"}, "two") {
+				t.Errorf("%s, %s: a seed that does not name it reads it", name, test.what)
+			}
+		}
+	}
+}
+
+func TestRefusalsTeachTheLabel(t *testing.T) {
+	g := NewGraph()
+	object := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	object.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{CredentialsRef: secretReference("garden", "dns")}
+	g.Set(vertexOf(kindSeed, object), seedEdges(object))
+	for request, want := range map[string]string{
+		"get core/secrets garden/dns":    "gives it the label seed.trellis.garden/readable-by=one",
+		"get core/secrets garden/other":  "does not belong to seed",
+		"update core/secrets garden/dns": "does not belong to seed",
+	} {
+		if _, reason := Authorize(g, gardenlet, attributes(t, request)); !strings.Contains(reason, want) {
+			t.Errorf("%s: the reason is %q, want %q", request, reason, want)
+		}
 	}
 }

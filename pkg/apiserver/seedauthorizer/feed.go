@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,7 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	operationsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/operations/v1alpha1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 )
 
@@ -59,6 +62,8 @@ var sources = map[schema.GroupResource]struct {
 	core("backupbuckets"):                           {kindBackupBucket, statedBy(backupBucketEdges)},
 	core("backupentries"):                           {kindBackupEntry, statedBy(backupEntryEdges)},
 	core("controllerinstallations"):                 {kindControllerInstallation, statedBy(controllerInstallationEdges)},
+	core("internalsecrets"):                         {kindInternalSecret, statedBy(consentEdges[*corev1beta1.InternalSecret](kindInternalSecret, "InternalSecret"))},
+	security("workloadidentities"):                  {kindWorkloadIdentity, statedBy(consentEdges[*securityv1alpha1.WorkloadIdentity](kindWorkloadIdentity, "WorkloadIdentity"))},
 	security("credentialsbindings"):                 {kindCredentialsBinding, statedBy(credentialsBindingEdges)},
 	operationsv1alpha1.Resource("bastions"):         {kindBastion, statedBy(bastionEdges)},
 	seedmanagementv1alpha1.Resource("managedseeds"): {kindManagedSeed, statedBy(managedSeedEdges)},
@@ -69,7 +74,8 @@ var sources = map[schema.GroupResource]struct {
 type Feeds struct {
 	graph *Graph
 	own   []running
-	other running
+	// others come from the garden's kube-apiserver.
+	others []running
 }
 
 type running struct {
@@ -78,7 +84,7 @@ type running struct {
 }
 
 // NewFeeds returns feeds from the stores of this process, which must hold every kind that matters, and from the garden's
-// kube-apiserver, which holds the certificate signing requests.
+// kube-apiserver, which holds the certificate signing requests, and the Secrets and ConfigMaps that let seeds read them.
 func NewFeeds(graph *Graph, storage func(schema.GroupResource) (Storage, bool), garden kubernetes.Interface) (*Feeds, error) {
 	feeds := &Feeds{graph: graph}
 	for resource, source := range sources {
@@ -88,16 +94,20 @@ func NewFeeds(graph *Graph, storage func(schema.GroupResource) (Storage, bool), 
 		}
 		feeds.own = append(feeds.own, running{&feed{graph: graph, kind: source.kind, edges: source.edges}, fromStorage(store)})
 	}
-	feeds.other = running{
-		&feed{graph: graph, kind: kindCertificateSigningRequest, edges: statedBy(certificateSigningRequestEdges)},
-		fromGarden(garden),
+	for kind, source := range map[Kind]running{
+		kindCertificateSigningRequest: {&feed{edges: statedBy(certificateSigningRequestEdges)}, requestsOf(garden)},
+		kindSecret:                    {&feed{edges: statedBy(consentEdges[*corev1.Secret](kindSecret, "Secret"))}, secretsOf(garden)},
+		kindConfigMap:                 {&feed{edges: statedBy(consentEdges[*corev1.ConfigMap](kindConfigMap, "ConfigMap"))}, configMapsOf(garden)},
+	} {
+		source.feed.graph, source.feed.kind = graph, kind
+		feeds.others = append(feeds.others, source)
 	}
 	return feeds, nil
 }
 
 // Run keeps the graph up to date until the context ends.
 func (f *Feeds) Run(ctx context.Context) {
-	for _, r := range append(slices.Clone(f.own), f.other) {
+	for _, r := range slices.Concat(f.own, f.others) {
 		go cache.NewReflectorWithOptions(r.source, nil, r.feed, cache.ReflectorOptions{Name: "seedauthorizer", TypeDescription: fmt.Sprintf("kind %d", r.feed.kind)}).RunWithContext(ctx)
 	}
 	<-ctx.Done()
@@ -200,14 +210,36 @@ func unwrapped(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-func fromGarden(garden kubernetes.Interface) cache.ListerWatcher {
+func requestsOf(garden kubernetes.Interface) cache.ListerWatcher {
 	requests := garden.CertificatesV1().CertificateSigningRequests()
+	return fromGarden(requests.List, requests.Watch, "")
+}
+
+// secretsOf and configMapsOf are those that let seeds read them; there are few.
+func secretsOf(garden kubernetes.Interface) cache.ListerWatcher {
+	secrets := garden.CoreV1().Secrets(metav1.NamespaceAll)
+	return fromGarden(secrets.List, secrets.Watch, corev1beta1.LabelSeedReadableBy)
+}
+
+func configMapsOf(garden kubernetes.Interface) cache.ListerWatcher {
+	configMaps := garden.CoreV1().ConfigMaps(metav1.NamespaceAll)
+	return fromGarden(configMaps.List, configMaps.Watch, corev1beta1.LabelSeedReadableBy)
+}
+
+// fromGarden lists and watches what a label selector selects.
+func fromGarden[T runtime.Object](
+	list func(context.Context, metav1.ListOptions) (T, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	selector string,
+) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return requests.List(ctx, options)
+			options.LabelSelector = selector
+			return list(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return requests.Watch(ctx, options)
+			options.LabelSelector = selector
+			return follow(ctx, options)
 		},
 	}
 }

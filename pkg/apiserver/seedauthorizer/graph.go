@@ -15,6 +15,9 @@ const (
 	kindInternalSecret
 	kindConfigMap
 	kindWorkloadIdentity
+	// kindOffer stands for an object with credentials once more, for one seed: the object leads to it if it lets that seed read it, and
+	// it leads on if that seed names the object. Both are needed.
+	kindOffer
 	kindSecretBinding
 	kindCredentialsBinding
 	kindCloudProfile

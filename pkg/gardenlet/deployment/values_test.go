@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -173,15 +172,5 @@ func TestWithoutDeploymentTheChartDecides(t *testing.T) {
 	container := object.Spec.Template.Spec.Containers[0]
 	if container.Image != "registry.example/gardenlet:v1" || *object.Spec.Replicas != 1 || container.LivenessProbe == nil {
 		t.Errorf("deployment is %+v", object.Spec)
-	}
-}
-
-func TestNumbersOfConfigurationsStayWhole(t *testing.T) {
-	config, err := ConfigOf(&runtime.RawExtension{Raw: []byte(`{"resources":{"capacity":{"shoots":10000000}}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := config["resources"].(map[string]any)["capacity"].(map[string]any)["shoots"]; got != int64(10000000) {
-		t.Errorf("got %v (%T)", got, got)
 	}
 }

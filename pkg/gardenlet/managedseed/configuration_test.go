@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -13,6 +14,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
+	"github.com/trellis-garden/trellis/pkg/gardenletconfig"
 )
 
 func aShoot() *gardencorev1beta1.Shoot {
@@ -174,5 +176,25 @@ func TestInstallationsAreRemembered(t *testing.T) {
 	installed.forget("a")
 	if installed.upToDate("a", "1", now, time.Hour) {
 		t.Error("what was forgotten is remembered")
+	}
+}
+
+// Admission lets a managed seed be what garden-apiserver works out from the garden's objects: that has to be what its gardenlet is given.
+func TestAdmissionExpectsTheSameSeed(t *testing.T) {
+	parent := &gardencorev1beta1.Seed{Spec: aParent(t).SeedConfig.Spec}
+	apart := func(g *seedmanagementv1alpha1.GardenletConfig) { g.MergeWithParent = ptr.To(false) }
+	for _, managedSeed := range []*seedmanagementv1alpha1.ManagedSeed{
+		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"metadata":{"labels":{"stage":"one"}},"spec":{"provider":{"region":"elsewhere"},"taints":[{"key":"a"}]}}}`),
+		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{"dns":{"defaults":[{"type":"local","domain":"x"}]}}}}`),
+		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, apart),
+	} {
+		given := configured(t, managedSeed).SeedConfig
+		expected, err := gardenletconfig.SeedOfManagedSeed(managedSeed, aShoot(), parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !apiequality.Semantic.DeepEqual(given.Spec, expected.Spec) || !apiequality.Semantic.DeepEqual(given.Labels, expected.Labels) {
+			t.Errorf("gardenlet is given\n%+v %v, admission expects\n%+v %v", given.Spec, given.Labels, expected.Spec, expected.Labels)
+		}
 	}
 }

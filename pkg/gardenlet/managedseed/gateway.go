@@ -9,6 +9,7 @@ import (
 
 	"github.com/trellis-garden/trellis/charts"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
+	"github.com/trellis-garden/trellis/pkg/gardenletconfig"
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
@@ -37,7 +38,7 @@ func (r *Reconciler) withGateway(ctx context.Context, shootTarget *target, confi
 		return nil, waitFor("GatewayWithoutAddress", "The load balancer of Service garden/%s in the shoot has no address yet. "+
 			"Where the infrastructure has no load balancers, run a gateway and set spec.gardenlet.config.gateway.address.", gatewayName)
 	}
-	return deployment.Merge(configuration, map[string]any{"gateway": map[string]any{"address": address}}), nil
+	return gardenletconfig.Merge(configuration, map[string]any{"gateway": map[string]any{"address": address}}), nil
 }
 
 // installGateway installs or updates the gateway's chart.

@@ -41,9 +41,13 @@ type Reconciler struct {
 	Identity gardencorev1beta1.Gardener
 	// CertificateExpiration is when gardenlet's certificate ends; nil when unknown.
 	CertificateExpiration *metav1.Time
+
+	// refused is why the garden does not take over the configuration; empty when it has.
+	refused string
 }
 
-// Ensure creates the Seed, or brings its specification to that of the configuration.
+// Ensure creates the Seed, or brings its specification to that of the configuration. Where the garden refuses that, since its operators
+// have not written it down there, the Seed stays as it is, and its status says why.
 func (r *Reconciler) Ensure(ctx context.Context) (*gardencorev1beta1.Seed, error) {
 	wanted := r.Config.SeedConfig
 	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: wanted.Name}}
@@ -56,17 +60,38 @@ func (r *Reconciler) Ensure(ctx context.Context) (*gardencorev1beta1.Seed, error
 	if err != nil {
 		return nil, fmt.Errorf("reading Seed %s: %w", seed.Name, err)
 	}
-	before := seed.DeepCopy()
-	seed.Labels = merged(seed.Labels, wanted.Labels)
-	seed.Annotations = merged(seed.Annotations, wanted.Annotations)
-	overlay(&seed.Spec, &wanted.Spec)
-	if equality.Semantic.DeepEqual(before, seed) {
+	configured := r.configured(seed)
+	if equality.Semantic.DeepEqual(configured, seed) {
 		return seed, nil
 	}
-	if err := r.Garden.Update(ctx, seed); err != nil {
+	err = r.Garden.Update(ctx, configured)
+	if apierrors.IsForbidden(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "The garden does not take over seedConfig; the Seed stays as it is", "seed", seed.Name)
+		r.refused = err.Error()
+		return seed, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("updating Seed %s: %w", seed.Name, err)
 	}
-	return seed, nil
+	return configured, nil
+}
+
+// configured returns a Seed as the configuration wants it.
+func (r *Reconciler) configured(seed *gardencorev1beta1.Seed) *gardencorev1beta1.Seed {
+	result, wanted := seed.DeepCopy(), r.Config.SeedConfig
+	result.Labels = merged(seed.Labels, wanted.Labels)
+	result.Annotations = merged(seed.Annotations, wanted.Annotations)
+	overlay(&result.Spec, &wanted.Spec)
+	return result
+}
+
+// success describes a round without errors.
+func (r *Reconciler) success(seed *gardencorev1beta1.Seed) string {
+	const done = "Seed cluster has been successfully reconciled."
+	if r.refused == "" || equality.Semantic.DeepEqual(r.configured(seed), seed) {
+		return done
+	}
+	return done + " The garden does not take over gardenlet's seedConfig: " + r.refused
 }
 
 // overlay takes over the wanted specification but keeps what the API server defaulted.
@@ -179,7 +204,7 @@ func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, i
 			s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateError, 50, installErr.Error())
 			return
 		}
-		s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateSucceeded, 100, "Seed cluster has been successfully reconciled.")
+		s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateSucceeded, 100, r.success(seed))
 	})
 }
 

@@ -1,9 +1,18 @@
 package seed
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
@@ -41,5 +50,32 @@ func TestOperation(t *testing.T) {
 	s.LastOperation = operation(s, gardencorev1beta1.LastOperationStateSucceeded, 100, "")
 	if next := operation(s, gardencorev1beta1.LastOperationStateProcessing, 0, ""); next.Type != gardencorev1beta1.LastOperationTypeReconcile {
 		t.Errorf("after the creation it is %s", next.Type)
+	}
+}
+
+// What the garden refuses does not stop gardenlet: the Seed stays, and tells what to do.
+func TestRefusedConfigurationIsReported(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := gardencorev1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	present := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	refusal := apierrors.NewForbidden(gardencorev1beta1.Resource("seeds"), "one", errors.New("spec.taints: operators decide about that"))
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(present).WithInterceptorFuncs(interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return refusal },
+	}).Build()
+	wanted := &config.SeedConfig{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	wanted.Spec.Taints = []gardencorev1beta1.SeedTaint{{Key: "new"}}
+	reconciler := &Reconciler{Garden: garden, Config: &config.Configuration{SeedConfig: wanted}}
+	seed, err := reconciler.Ensure(t.Context())
+	if err != nil || len(seed.Spec.Taints) > 0 {
+		t.Fatalf("got %+v, %v; want the Seed as it is", seed, err)
+	}
+	if got := reconciler.success(seed); !strings.Contains(got, "spec.taints: operators decide") {
+		t.Errorf("the status says %q", got)
+	}
+	seed.Spec.Taints = wanted.Spec.Taints
+	if got := reconciler.success(seed); strings.Contains(got, "spec.taints") {
+		t.Errorf("an operator has changed the Seed, and the status says %q", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/deployment"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/ocichart"
+	"github.com/trellis-garden/trellis/pkg/gardenletconfig"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
@@ -70,11 +71,11 @@ func (r *Reconciler) plan(ctx context.Context, gardenlet *seedmanagementv1alpha1
 // configurationOf is the configuration of a Gardenlet. How the garden and the seed's gateway are reached stays as it is where the
 // object does not say it: gardenlet has its access already.
 func configurationOf(gardenlet *seedmanagementv1alpha1.Gardenlet, running *config.Configuration) (map[string]any, error) {
-	said, err := deployment.ConfigOf(gardenlet.Spec.Config)
+	said, err := gardenletconfig.ConfigOf(gardenlet.Spec.Config)
 	if err != nil {
 		return nil, mistake("spec.config: %w", err)
 	}
-	kept, err := deployment.Fields(map[string]any{"gardenClientConnection": running.GardenClientConnection, "gateway": running.Gateway})
+	kept, err := gardenletconfig.Fields(map[string]any{"gardenClientConnection": running.GardenClientConnection, "gateway": running.Gateway})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func configurationOf(gardenlet *seedmanagementv1alpha1.Gardenlet, running *confi
 		"apiVersion": config.APIVersion, "kind": config.Kind,
 		"seedConfig": map[string]any{"metadata": map[string]any{"name": gardenlet.Name}},
 	}
-	return deployment.Merge(deployment.Merge(kept, said), own), nil
+	return gardenletconfig.Merge(gardenletconfig.Merge(kept, said), own), nil
 }
 
 // keepsAccess refuses configurations that gardenlet does not accept, and those with which it would not reach the garden any more.

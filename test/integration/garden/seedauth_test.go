@@ -37,10 +37,16 @@ type tenant struct {
 
 const leases = "gardener-system-seed-lease"
 
-// twoTenants makes two seeds with everything that may belong to them. The garden's roles and policies are those of
+// madeTenants are those of twoTenants, which several tests use.
+var madeTenants *[2]tenant
+
+// twoTenants makes two seeds with everything that may belong to them, once. The garden's roles and policies are those of
 // garden-controller-manager.
 func twoTenants(t *testing.T) [2]tenant {
 	t.Helper()
+	if madeTenants != nil {
+		return *madeTenants
+	}
 	eventually(t, func() error { return bootstrap.Ensure(context.Background(), env.Client) })
 	create(t, newProfile("seedauth"))
 	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "seedauth-other"}})
@@ -51,6 +57,7 @@ func twoTenants(t *testing.T) [2]tenant {
 	for _, who := range tenants {
 		awaitRights(t, who)
 	}
+	madeTenants = &tenants
 	return tenants
 }
 
@@ -63,7 +70,7 @@ func newTenant(t *testing.T, name string) tenant {
 		reference.Name = "dns-" + name
 	}
 	create(t,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns-" + name}},
+		readableBy(name, "dns-"+name),
 		object,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + name}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-" + name, Name: "extension"}},
@@ -88,6 +95,11 @@ func newTenant(t *testing.T, name string) tenant {
 	create(t, identity, shoot, &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Namespace: result.namespace, Name: "shoot"}})
 	result.connect(t)
 	return result
+}
+
+// readableBy is a Secret of the operators that a seed may read.
+func readableBy(seed, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{corev1beta1.LabelSeedReadableBy: seed}}}
 }
 
 func (w *tenant) connect(t *testing.T) {
@@ -269,10 +281,10 @@ func seedsUseTheirOwn(t *testing.T, tenants [2]tenant) {
 				return own.gardenlet.Patch(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: w.seed}}, merge(`{"spec":{"holderIdentity":"x"}}`))
 			},
 			"shoot status": func(w tenant) error {
-				return own.gardenlet.Status().Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(`{"status":{"technicalID":"shoot--x"}}`))
+				return own.gardenlet.Status().Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(fmt.Sprintf(`{"status":{"technicalID":"shoot--%s--shoot"}}`, w.project)))
 			},
 			"shoot finalizer": func(w tenant) error {
-				return own.gardenlet.Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(`{"metadata":{"labels":{"shoot.gardener.cloud/status":"healthy"}}}`))
+				return own.gardenlet.Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(`{"metadata":{"finalizers":["gardener"]}}`))
 			},
 			"seed status": func(w tenant) error {
 				return own.gardenlet.Status().Patch(ctx, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: w.seed}}, merge(`{"status":{"clusterIdentity":"x"}}`))
@@ -346,7 +358,8 @@ func seedsWriteTheirOwn(t *testing.T, tenants [2]tenant) {
 		{"its shoot away", patches(shoot(), fmt.Sprintf(`{"spec":{"seedName":%q}}`, other.seed)), false},
 		{"its shoot's version", patches(shoot(), `{"spec":{"purpose":"production"}}`), false},
 		{"its bucket away", patches(&corev1beta1.BackupBucket{ObjectMeta: named("", "bucket-"+own.seed)}, fmt.Sprintf(`{"spec":{"seedName":%q}}`, other.seed)), false},
-		{"its shoot's labels", patches(shoot(), `{"metadata":{"labels":{"shoot.gardener.cloud/status":"progressing"}}}`), true},
+		{"its shoot's finalizer", patches(shoot(), `{"metadata":{"finalizers":["gardener"]}}`), true},
+		{"its shoot's labels", patches(shoot(), `{"metadata":{"labels":{"shoot.gardener.cloud/status":"progressing"}}}`), false},
 	} {
 		eventually(t, func() error { // the policy of kube-apiserver takes a moment to be known
 			err := test.call()
@@ -401,20 +414,20 @@ func onlyKubeAPIServerAsks(t *testing.T, who tenant) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := postReview(config, who)
+		answer, err := postReview(config, who, &authorizationv1.ResourceAttributes{Verb: "get", Group: corev1beta1.GroupName, Resource: "seeds", Name: who.seed})
 		if answer != want || (err == nil) != want {
 			t.Errorf("%s asks: allowed = %v, %v; want an answer: %v", user, answer, err, want)
 		}
 	}
 }
 
-// postReview asks whether the seed may read its shoot.
-func postReview(config *rest.Config, who tenant) (allowed bool, err error) {
+// postReview asks garden-apiserver about the rights of a seed's gardenlet. Nothing remembers its answer.
+func postReview(config *rest.Config, who tenant, wanted *authorizationv1.ResourceAttributes) (allowed bool, err error) {
 	review := &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: corev1beta1.SeedUserNamePrefix + who.seed, Groups: []string{corev1beta1.SeedsGroup},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: corev1beta1.GroupName, Resource: "seeds", Name: who.seed},
+			ResourceAttributes: wanted,
 		},
 	}
 	body, err := json.Marshal(review)
@@ -445,7 +458,7 @@ func TestFleetsGrowAsTheirProjectAllows(t *testing.T) {
 	seed := newSeed("auth-growth", "seedauth-growth")
 	seed.Spec.DNS.Internal.CredentialsRef.Name, seed.Spec.DNS.Defaults[0].CredentialsRef.Name = "dns-auth-growth", "dns-auth-growth"
 	who := tenant{seed: seed.Name, project: "growth", namespace: newProject(t, "growth")}
-	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns-auth-growth"}}, seed)
+	create(t, readableBy(seed.Name, "dns-auth-growth"), seed)
 	who.connect(t)
 	fleet := newShoot(who.namespace, "fleet", "seedauth-growth", func(s *corev1beta1.Shoot) {
 		s.Spec.SeedName, s.Spec.Networking, s.Spec.CredentialsBindingName = &seed.Name, nil, nil

@@ -27,7 +27,7 @@ func testBackup(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "shoot--demo--gone--6f2c1e5a-6c53-4b6f-9d3f-2b3a4c5d6e7f"},
 		Spec:       gardencorev1beta1.BackupEntrySpec{BucketName: "store", SeedName: ptr.To("local")},
 	}
-	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "store"}, Data: map[string][]byte{"key": []byte("x")}}, bucket, entry)
+	create(t, &corev1.Secret{ObjectMeta: readable("store"), Data: map[string][]byte{"key": []byte("x")}}, bucket, entry)
 	for _, object := range []struct {
 		client.Object
 		last func() *gardencorev1beta1.LastOperation

@@ -183,6 +183,11 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
+// readable is a Secret of the operators that the seed of this package may read.
+func readable(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: map[string]string{gardencorev1beta1.LabelSeedReadableBy: "local"}}
+}
+
 // create creates objects.
 func create(t *testing.T, objects ...client.Object) {
 	t.Helper()

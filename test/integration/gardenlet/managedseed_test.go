@@ -52,7 +52,7 @@ func startShootCluster(t *testing.T) (*environment.Environment, client.Client) {
 func testManagedSeed(t *testing.T) {
 	cluster, inShoot := startShootCluster(t)
 	shootCluster.Store(cluster.Config)
-	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns-local"}})
+	create(t, &corev1.Secret{ObjectMeta: readable("dns-local")})
 	objects := load(t, filepath.Join("..", "..", "..", "landscape", "local", "examples", "managedseed.yaml"))
 	shoot, managedSeed := objects[1].(*gardencorev1beta1.Shoot), objects[2].(*seedmanagementv1alpha1.ManagedSeed)
 	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}

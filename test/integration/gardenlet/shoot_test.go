@@ -55,7 +55,7 @@ func TestGardenlet(t *testing.T) {
 func prepareGarden(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error { return get(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}) })
-	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns"}})
+	create(t, &corev1.Secret{ObjectMeta: readable("dns")})
 	registerExtensions(t)
 	for _, name := range []string{"cloudprofile", "project"} {
 		for _, object := range load(t, filepath.Join("..", "..", "..", "landscape", "local", "garden", name+".yaml")) {

@@ -1,0 +1,125 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+)
+
+// Labels and annotations ask for operations, let fleets grow and select what else happens to an object. Who owns the object writes them;
+// a gardenlet takes the requests away that it has carried out.
+
+// operationAnnotations ask for operations, separated by semicolons.
+var operationAnnotations = []string{corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation}
+
+// finalizersOfGardenlets are those that gardenlets add and take away again.
+var finalizersOfGardenlets = sets.New(corev1beta1.GardenerName, "core.gardener.cloud/controllerinstallation")
+
+// changedMarks returns the paths of what an update by a gardenlet changes of an object's metadata that is not its to change.
+func changedMarks(object, old metav1.Object, subresource string) []string {
+	_, isShoot := object.(*corev1beta1.Shoot)
+	derived := func(label string) bool {
+		return subresource == "" && isExtensionLabel(label) || isShoot && (strings.HasPrefix(label, corev1beta1.LabelPrefixSeedName) || label == corev1beta1.LabelShootSelfHosted)
+	}
+	changed := changedEntries("metadata.labels", object.GetLabels(), old.GetLabels(), derived)
+	isOperation := func(key string) bool { return slices.Contains(operationAnnotations, key) }
+	changed = append(changed, changedEntries("metadata.annotations", object.GetAnnotations(), old.GetAnnotations(), isOperation)...)
+	changed = append(changed, newOperations(object.GetAnnotations(), old.GetAnnotations())...)
+	if !apiequality.Semantic.DeepEqual(object.GetOwnerReferences(), old.GetOwnerReferences()) {
+		changed = append(changed, "metadata.ownerReferences")
+	}
+	return append(changed, foreignFinalizers(object.GetFinalizers(), old.GetFinalizers())...)
+}
+
+// changedEntries returns the paths of the entries that differ between two maps; ignored ones follow from the object.
+func changedEntries(path string, now, before map[string]string, ignored func(key string) bool) []string {
+	var changed []string
+	for key := range mergedKeys(now, before) {
+		value, has := now[key]
+		old, had := before[key]
+		if (value != old || has != had) && (ignored == nil || !ignored(key)) {
+			changed = append(changed, fmt.Sprintf("%s[%s]", path, key))
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// foreignFinalizers returns the paths of the finalizers that only one of two lists has, and that are not gardenlets'.
+func foreignFinalizers(now, before []string) []string {
+	var paths []string
+	for _, name := range sets.List(sets.New(now...).SymmetricDifference(sets.New(before...))) {
+		if !finalizersOfGardenlets.Has(name) {
+			paths = append(paths, fmt.Sprintf("metadata.finalizers[%s]", name))
+		}
+	}
+	return paths
+}
+
+// newOperations returns the paths of the annotations that ask for more than before.
+func newOperations(now, before map[string]string) []string {
+	var paths []string
+	for _, key := range operationAnnotations {
+		asked := corev1beta1.SplitOperations(before[key])
+		if slices.ContainsFunc(corev1beta1.SplitOperations(now[key]), func(operation string) bool { return !slices.Contains(asked, operation) }) {
+			paths = append(paths, fmt.Sprintf("metadata.annotations[%s]", key))
+		}
+	}
+	return paths
+}
+
+// refuseForgery returns what a gardenlet writes into a status that rights follow from, its own or those of other seeds; empty when there
+// is nothing.
+func (s *seedRestriction) refuseForgery(ctx context.Context, seed string, object, old runtime.Object) (string, error) {
+	switch object := object.(type) {
+	case *corev1beta1.Shoot:
+		return s.refuseShootStatus(ctx, seed, object, old.(*corev1beta1.Shoot))
+	case *corev1beta1.BackupEntry:
+		return givesAway(seed, object.Status.SeedName, old.(*corev1beta1.BackupEntry).Status.SeedName), nil
+	}
+	return "", nil
+}
+
+func (s *seedRestriction) refuseShootStatus(ctx context.Context, seed string, shoot, old *corev1beta1.Shoot) (string, error) {
+	if reason := givesAway(seed, shoot.Status.SeedName, old.Status.SeedName); reason != "" {
+		return reason, nil
+	}
+	if shoot.Status.UID != old.Status.UID && shoot.Status.UID != shoot.UID {
+		return fmt.Sprintf("status.uid of the shoot is %q, and no other", string(shoot.UID)), nil
+	}
+	id, before := shoot.Status.TechnicalID, old.Status.TechnicalID
+	if id == before {
+		return "", nil
+	}
+	if before != "" {
+		return fmt.Sprintf("status.technicalID stays %q", before), nil
+	}
+	project, err := projectOf(ctx, s.Reader, shoot.Namespace)
+	if err != nil {
+		return "", err
+	}
+	if project == nil {
+		return fmt.Sprintf("status.technicalID: namespace %s has no project", shoot.Namespace), nil
+	}
+	if want := corev1beta1.TechnicalIDPrefix + project.Name + "--" + shoot.Name; id != want {
+		return fmt.Sprintf("status.technicalID of the shoot is %q, and no other", want), nil
+	}
+	return "", nil
+}
+
+// givesAway returns why a seed may not write the name of a seed into a status: it takes over, and hands to nobody.
+func givesAway(seed string, now, before *string) string {
+	if name := ptr.Deref(now, ""); name != ptr.Deref(before, "") && name != seed && name != "" {
+		return fmt.Sprintf("status.seedName is not set to %q by seed %q", name, seed)
+	}
+	return ""
+}
