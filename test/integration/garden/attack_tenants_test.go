@@ -1,6 +1,7 @@
 package garden
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -57,3 +58,33 @@ func wantForbidden(t *testing.T, what string, err error) {
 	}
 }
 
+// attackForgedStatus plays a tenant who creates a shoot with a status, and a gardenlet that writes one with which it, or who comes after
+// it, would take another's control plane for that of its own shoot. It is part of TestSeedsMatrix, which has seeds.
+func attackForgedStatus(t *testing.T, tenants [2]tenant) {
+	ctx, own, other := context.Background(), tenants[0], tenants[1]
+	shoot := newShoot(own.namespace, "forged", "seedauth", func(s *corev1beta1.Shoot) {
+		s.Spec.SeedName = &own.seed
+		s.Status = corev1beta1.ShootStatus{TechnicalID: "shoot--" + other.project + "--shoot", SeedName: &other.seed, UID: "theirs"}
+	})
+	create(t, shoot)
+	if status := shoot.Status; status.TechnicalID != "" || status.SeedName != nil || status.UID != "" {
+		t.Errorf("a new shoot has the status that its creator gave it: %+v", status)
+	}
+	writes := func(status string) error {
+		return own.gardenlet.Status().Patch(ctx, shoot.DeepCopy(), merge(fmt.Sprintf(`{"status":{%s}}`, status)))
+	}
+	technicalID := corev1beta1.TechnicalID(own.project, shoot.Name)
+	eventually(t, func() error { return writes(`"hibernated":false`) }) // until the authorizer knows the shoot
+	for _, forged := range []string{
+		`"technicalID":"garden"`, `"technicalID":"kube-system"`, `"technicalID":"shoot--x"`,
+		fmt.Sprintf(`"technicalID":"shoot--%s--shoot"`, other.project), `"technicalID":"` + technicalID + `-2"`,
+		fmt.Sprintf(`"seedName":%q`, other.seed), `"uid":"theirs"`,
+	} {
+		if err := writes(forged); !apierrors.IsInvalid(err) {
+			t.Errorf("status %s: %v, want it refused as invalid", forged, err)
+		}
+	}
+	if err := writes(fmt.Sprintf(`"technicalID":%q,"uid":%q,"seedName":%q`, technicalID, shoot.UID, own.seed)); err != nil {
+		t.Errorf("the true status: %v", err)
+	}
+}
