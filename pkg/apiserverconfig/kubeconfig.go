@@ -39,6 +39,10 @@ func validateCluster(cluster *clientcmdapi.Cluster) error {
 		return fmt.Errorf("server %q must be an https URL", cluster.Server)
 	case cluster.CertificateAuthority != "":
 		return errors.New("certificate-authority names a file, which is not there; use certificate-authority-data")
+	case cluster.ProxyURL != "":
+		return errors.New("proxy-url would have the seed connect to whatever it names; give the address of the webhook itself as server")
+	case cluster.InsecureSkipTLSVerify:
+		return errors.New("insecure-skip-tls-verify would give what the webhook is told to whoever answers; use certificate-authority-data")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package component
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,8 +60,8 @@ func HardenedContainer() *corev1.SecurityContext {
 	}
 }
 
-// Requests returns resource requests; the control plane sets no CPU limits, and memory limits only where a part is known
-// to stay below.
+// Requests returns resource requests; the control plane sets no CPU limits, and memory limits where a part is known to stay below, or
+// where users of the cluster could fill it (LimitMemory).
 func Requests(cpu, memory string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
@@ -77,6 +78,26 @@ func AtLeast(requirements corev1.ResourceRequirements, least corev1.ResourceList
 	}
 	requirements.Requests = requests
 	return requirements
+}
+
+// LimitMemory adds a limit of memory for what users of a cluster can fill, such that they end their own control plane and no neighbour. It is
+// twice what is requested where that is more.
+func LimitMemory(requirements corev1.ResourceRequirements, most string) corev1.ResourceRequirements {
+	limit, twice := resource.MustParse(most), requirements.Requests.Memory().DeepCopy()
+	if twice.Mul(2); twice.Cmp(limit) > 0 {
+		limit = twice
+	}
+	requirements.Limits = corev1.ResourceList{corev1.ResourceMemory: limit}
+	return requirements
+}
+
+// GarbageCollection returns the environment of a Go program that is to need little memory, and still less near its limit, rather than be
+// ended. Memory is what a control plane costs most of; the garbage collector's CPU is cheap beside it.
+func GarbageCollection(requirements corev1.ResourceRequirements) []corev1.EnvVar {
+	return []corev1.EnvVar{
+		{Name: "GOGC", Value: "50"},
+		{Name: "GOMEMLIMIT", Value: strconv.FormatInt(requirements.Limits.Memory().Value()/10*9, 10)},
+	}
 }
 
 // SecretFiles are keys of one Secret and the paths below a projected volume's mount that they appear at.

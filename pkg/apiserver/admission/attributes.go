@@ -10,8 +10,11 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// bindingSubresource assigns a shoot to a seed.
-const bindingSubresource = "binding"
+// Subresources of shoots: binding assigns one to a seed.
+const (
+	bindingSubresource = "binding"
+	statusSubresource  = "status"
+)
 
 // written returns the object of a write of a kind, and what it replaces (nil on creation). Writes of subresources and of
 // other kinds are not meant.

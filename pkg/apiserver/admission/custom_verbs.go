@@ -8,8 +8,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/ptr"
 
@@ -82,7 +84,7 @@ func verbsForProject(project, old *corev1beta1.Project, caller user.Info) []verb
 		needed = append(needed, verbNeeded{verbModifyTolerationsWhitelist, field.NewPath("spec", "tolerations", "whitelist")})
 	}
 	isOwner := old.Spec.Owner != nil && userName(*subjectOf(caller)) == userName(*old.Spec.Owner)
-	if !isOwner && !apiequality.Semantic.DeepEqual(people(project), people(old)) {
+	if !isOwner && !apiequality.Semantic.DeepEqual(managedRoles(project), managedRoles(old)) {
 		needed = append(needed, verbNeeded{verbManageMembers, field.NewPath("spec", "members")})
 	}
 	return needed
@@ -102,20 +104,34 @@ func whitelistOf(project *corev1beta1.Project) []corev1beta1.Toleration {
 	return project.Spec.Tolerations.Whitelist
 }
 
-// people returns the roles of users and groups among the members. Service accounts serve automation; who may change the
-// project may change them.
-func people(project *corev1beta1.Project) map[string][]string {
+// delegableRoles are what an admin has, and so may give to the automation of the own project.
+var delegableRoles = sets.New(corev1beta1.ProjectMemberAdmin, corev1beta1.ProjectMemberViewer)
+
+// managedRoles returns the roles of members that only those change who manage members: all roles of users, groups and service accounts
+// of elsewhere. Service accounts of the project's namespace serve its automation; who may change the project gives them what admins
+// have. More would let an admin become through a token what no manager of members has made of them.
+func managedRoles(project *corev1beta1.Project) map[string][]string {
 	roles := map[string][]string{}
 	for _, member := range project.Spec.Members {
-		if member.Kind == rbacv1.ServiceAccountKind || strings.HasPrefix(userName(member.Subject), rbacv1.UserKind+"/system:serviceaccount:") {
+		key := userName(member.Subject)
+		given := append([]string{member.Role}, member.Roles...)
+		if isOwnAccount(project, member.Subject) {
+			given = slices.DeleteFunc(given, delegableRoles.Has)
+		}
+		if len(given) == 0 {
 			continue
 		}
-		key := userName(member.Subject)
-		roles[key] = append(append(roles[key], member.Role), member.Roles...)
+		roles[key] = append(roles[key], given...)
 		slices.Sort(roles[key])
 		roles[key] = slices.Compact(roles[key])
 	}
 	return roles
+}
+
+// isOwnAccount tells whether a subject, in either of its spellings, is a service account of the project's namespace.
+func isOwnAccount(project *corev1beta1.Project, subject rbacv1.Subject) bool {
+	namespace := ptr.Deref(project.Spec.Namespace, "")
+	return namespace != "" && strings.HasPrefix(userName(subject), rbacv1.UserKind+"/"+serviceaccount.MakeUsername(namespace, ""))
 }
 
 func verbsForProfile(profile, old *corev1beta1.NamespacedCloudProfile) []verbNeeded {

@@ -168,6 +168,9 @@ func TestVerbsForProject(t *testing.T) {
 	}
 	alice, bob := member(rbacv1.UserKind, "alice", "admin", "owner"), member(rbacv1.UserKind, "bob", "viewer")
 	robot := member(rbacv1.ServiceAccountKind, "robot", "admin")
+	promotedRobot := member(rbacv1.ServiceAccountKind, "robot", "admin", "uam")
+	extensionRobot := member(rbacv1.ServiceAccountKind, "robot", "extension:reader")
+	foreignRobot := member(rbacv1.UserKind, "system:serviceaccount:garden-demo2:robot", "viewer")
 	promoted := member(rbacv1.UserKind, "bob", "viewer", "admin")
 	reordered := member(rbacv1.UserKind, "alice", "owner", "admin")
 	tests := map[string]struct {
@@ -183,6 +186,11 @@ func TestVerbsForProject(t *testing.T) {
 		"owner adds a member":                 {project("alice", alice, bob), project("alice", alice), "alice", nil},
 		"admin adds a member":                 {project("alice", alice, bob), project("alice", alice), "carol", []string{"manage-members"}},
 		"admin adds a robot":                  {project("alice", alice, robot), project("alice", alice), "carol", nil},
+		"admin removes a robot":               {project("alice", alice), project("alice", alice, robot), "carol", nil},
+		"admin makes a robot a manager":       {project("alice", alice, promotedRobot), project("alice", alice, robot), "carol", []string{"manage-members"}},
+		"admin removes a manager":             {project("alice", alice), project("alice", alice, promotedRobot), "carol", []string{"manage-members"}},
+		"admin adds an extension's robot":     {project("alice", alice, extensionRobot), project("alice", alice), "carol", []string{"manage-members"}},
+		"admin adds another project's robot":  {project("alice", alice, foreignRobot), project("alice", alice), "carol", []string{"manage-members"}},
 		"admin gives a role":                  {project("alice", alice, promoted), project("alice", alice, bob), "carol", []string{"manage-members"}},
 		"admin writes the same another way":   {project("alice", reordered, bob), project("alice", alice, bob), "carol", nil},
 		"admin takes the project over":        {project("carol", alice, bob, member(rbacv1.UserKind, "carol", "owner")), project("alice", alice, bob), "carol", []string{"manage-members"}},

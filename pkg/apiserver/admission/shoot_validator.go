@@ -39,6 +39,9 @@ func (s *shootValidator) Validate(ctx context.Context, a admission.Attributes, _
 	if a.GetOperation() == admission.Delete {
 		return validateDeletionOfShoot(a)
 	}
+	if a.GetSubresource() == statusSubresource {
+		return s.validateStatusOfShoot(ctx, a)
+	}
 	shoot, old, ok := changedShoot(a)
 	if !ok {
 		return nil

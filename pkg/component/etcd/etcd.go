@@ -36,6 +36,8 @@ const (
 	// ClientPort is the port of the client Service.
 	ClientPort int32 = 2379
 	healthPort int32 = 8080
+	// mostMemory has room for large answers beside the index of a full database.
+	mostMemory = "4Gi"
 	// ClientSecretName is the configuration name of the client certificate that kube-apiserver presents.
 	ClientSecretName = "etcd-client"
 
@@ -305,17 +307,19 @@ func statefulSet(namespace string, v Values, names secretNames) *appsv1.Stateful
 }
 
 func podSpec(namespace string, v Values, names secretNames) corev1.PodSpec {
+	// The database itself is in the page cache, which the kernel takes back.
+	resources := component.LimitMemory(component.AtLeast(component.Requests("10m", "60Mi"), v.MinAllowed), mostMemory)
 	container := corev1.Container{
 		Name:            "etcd",
 		Image:           v.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Args:            arguments(namespace, v),
-		Env:             []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
+		Env:             component.GarbageCollection(resources),
 		Ports: []corev1.ContainerPort{
 			{Name: "client", ContainerPort: ClientPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 		},
-		Resources:       component.AtLeast(component.Requests("10m", "60Mi"), v.MinAllowed),
+		Resources:       resources,
 		SecurityContext: component.HardenedContainer(),
 		// A start may take as long as a backup takes to restore; afterwards probes are rare, they cost idle CPU.
 		StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTP, "/readyz", healthPort, 1, 3600),

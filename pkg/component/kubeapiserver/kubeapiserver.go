@@ -160,7 +160,11 @@ func deployment(namespace string, v Values, mounted mountedSecrets) *appsv1.Depl
 	}
 }
 
+// mostMemory is far above what a busy cluster takes: ten times a small one's, and that of one with some hundred nodes.
+const mostMemory = "4Gi"
+
 func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
+	resources := component.LimitMemory(component.AtLeast(component.Requests("20m", "200Mi"), v.MinAllowed), mostMemory)
 	return component.HardenedPod(corev1.PodSpec{
 		HostAliases:                   v.HostAliases,
 		TerminationGracePeriodSeconds: ptr.To[int64](30),
@@ -174,15 +178,14 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         []string{"/usr/local/bin/kube-apiserver"},
 			Args:            Arguments(v),
-			// Memory is what a control plane costs most of; the garbage collector's CPU is cheap beside it.
-			Env:   []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
-			Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
+			Env:             component.GarbageCollection(resources),
+			Ports:           []corev1.ContainerPort{{Name: "https", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
 			// The startup probe gives a server with a large database five minutes, and when it first succeeds kubelet
 			// asks for readiness at once: clients wait for this.
 			StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
 			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 5, 2),
 			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 10, 6),
-			Resources:                component.AtLeast(component.Requests("20m", "200Mi"), v.MinAllowed),
+			Resources:                resources,
 			SecurityContext:          component.HardenedContainer(),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts: []corev1.VolumeMount{

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,8 +20,9 @@ import (
 
 const (
 	// Name of the Deployment.
-	Name       = "kube-controller-manager"
-	port int32 = 10257
+	Name             = "kube-controller-manager"
+	port       int32 = 10257
+	mostMemory       = "2Gi"
 
 	mount          = "/etc/kubernetes/controller-manager"
 	kubeconfigFile = mount + "/kubeconfig"
@@ -252,6 +252,8 @@ func nodeFlags(v Values) map[string]string {
 }
 
 func deployment(namespace string, v Values, files []component.SecretFiles) *appsv1.Deployment {
+	// It knows every object of the cluster.
+	resources := component.LimitMemory(component.Requests("10m", "80Mi"), mostMemory)
 	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -260,8 +262,8 @@ func deployment(namespace string, v Values, files []component.SecretFiles) *apps
 		Image:     v.Image,
 		Command:   []string{"/usr/local/bin/kube-controller-manager"},
 		Args:      Arguments(v),
-		Env:       []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
-		Requests:  component.Requests("10m", "80Mi"),
+		Env:       component.GarbageCollection(resources),
+		Requests:  resources,
 		Secrets:   files,
 		MountPath: mount,
 		Health:    component.SecureHealthz(port),

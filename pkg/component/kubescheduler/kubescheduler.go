@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -19,8 +18,9 @@ import (
 
 const (
 	// Name of the Deployment.
-	Name       = "kube-scheduler"
-	port int32 = 10259
+	Name             = "kube-scheduler"
+	port       int32 = 10259
+	mostMemory       = "2Gi"
 
 	mount          = "/etc/kubernetes/scheduler"
 	kubeconfigFile = mount + "/kubeconfig"
@@ -128,6 +128,8 @@ func Arguments(v Values) []string {
 }
 
 func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.Deployment {
+	// It knows every pod and node of the cluster.
+	resources := component.LimitMemory(component.Requests("10m", "60Mi"), mostMemory)
 	return component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -136,8 +138,8 @@ func deployment(namespace string, v Values, kubeconfig, config string) *appsv1.D
 		Image:     v.Image,
 		Command:   []string{"/usr/local/bin/kube-scheduler"},
 		Args:      Arguments(v),
-		Env:       []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
-		Requests:  component.Requests("10m", "60Mi"),
+		Env:       component.GarbageCollection(resources),
+		Requests:  resources,
 		Secrets: []component.SecretFiles{
 			{Secret: kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: "kubeconfig"}},
 			{Secret: config, Files: map[string]string{configKey: configKey}},

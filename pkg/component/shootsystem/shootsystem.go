@@ -91,8 +91,9 @@ func kubeletAccess() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// viewerClusterRole lets one read everything but Secrets. Rules cannot except a resource, so the core group is spelled
-// out; the other groups of Kubernetes hold no secrets, and those of custom resources opt in by aggregation.
+// viewerClusterRole lets one read everything but Secrets. Rules cannot except a resource, so the core group is spelled out, and that of
+// works, which embed what a fleet places in members; the other groups of Kubernetes hold no secrets, and those of custom resources opt in
+// by aggregation.
 func viewerClusterRole() *rbacv1.ClusterRole {
 	read := []string{"get", "list", "watch"}
 	return &rbacv1.ClusterRole{
@@ -109,7 +110,10 @@ func viewerClusterRole() *rbacv1.ClusterRole {
 				"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
 				"metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io",
 				"scheduling.k8s.io", "storage.k8s.io",
-				"cluster.karmada.io", "policy.karmada.io", "work.karmada.io",
+				"cluster.karmada.io", "policy.karmada.io",
+			}},
+			{APIGroups: []string{"work.karmada.io"}, Verbs: read, Resources: []string{
+				"clusterresourcebindings", "clusterresourcebindings/status", "resourcebindings", "resourcebindings/status",
 			}},
 			{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
 		},

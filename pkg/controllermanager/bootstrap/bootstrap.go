@@ -107,7 +107,9 @@ func Objects() []client.Object {
 		clusterRole(corev1beta1.SeedsGroup, seedRules()),
 		groupBinding(corev1beta1.SeedsGroup, corev1beta1.SeedsGroup, corev1beta1.SeedsGroup),
 		seedRestriction(),
-		seedRestrictionBinding(),
+		denying(seedRestrictionName),
+		accountTokens(),
+		denying(accountTokensName),
 		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
 		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
 		// Those of managed seeds whose bootstrap is ServiceAccount. What they are granted is decided by their names.

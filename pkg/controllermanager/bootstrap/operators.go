@@ -62,9 +62,16 @@ func administratorRules() []rbacv1.PolicyRule {
 		rule([]string{rbacv1.VerbAll}, "certificates.k8s.io", "certificatesigningrequests"))
 }
 
+// unseen are kinds that auditors do not read: the values for an extension's chart may hold passwords.
+var unseen = map[string][]string{corev1beta1.GroupName: {"controllerdeployments"}}
+
 // auditorRules is what operators see.
 func auditorRules() []rbacv1.PolicyRule {
-	return rulesFor(read, operatedKinds, kubernetesKinds)
+	seen := maps.Clone(operatedKinds)
+	for group, kinds := range unseen {
+		seen[group] = slices.DeleteFunc(slices.Clone(seen[group]), func(kind string) bool { return slices.Contains(kinds, kind) })
+	}
+	return rulesFor(read, seen, kubernetesKinds)
 }
 
 func rulesFor(verbs []string, kinds ...map[string][]string) []rbacv1.PolicyRule {

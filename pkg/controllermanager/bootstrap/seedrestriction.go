@@ -72,11 +72,12 @@ func bringPolicyTo(present, wanted *admissionregistrationv1.ValidatingAdmissionP
 	}
 }
 
-func seedRestrictionBinding() *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
+// denying binds a policy to the whole garden.
+func denying(policy string) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {
 	return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: seedRestrictionName},
+		ObjectMeta: metav1.ObjectMeta{Name: policy},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: seedRestrictionName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			PolicyName: policy, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}
 }

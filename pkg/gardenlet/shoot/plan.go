@@ -174,7 +174,7 @@ func TechnicalID(project string, shoot *gardencorev1beta1.Shoot) string {
 	if shoot.Status.TechnicalID != "" {
 		return shoot.Status.TechnicalID
 	}
-	return gardencorev1beta1.TechnicalIDPrefix + project + "--" + shoot.Name
+	return gardencorev1beta1.TechnicalID(project, shoot.Name)
 }
 
 // planNetworks decides about the networks: the shoot's own, else the seed's defaults for shoots.

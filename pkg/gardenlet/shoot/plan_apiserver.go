@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/apiserver/seedauthorizer"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
@@ -40,6 +41,9 @@ func (p *Plan) planAPIServer(in *Inputs) error {
 	applySwitches(values, &user)
 	if err := applyEncryption(values, user.EncryptionConfig); err != nil {
 		return err
+	}
+	if encrypted := &values.Encryption.Resources; seedauthorizer.IsFleet(in.Shoot) && !slices.Contains(*encrypted, gardencorev1beta1.ResourceWorks) {
+		*encrypted = append(*encrypted, gardencorev1beta1.ResourceWorks)
 	}
 	return p.applyFiles(in, &user)
 }

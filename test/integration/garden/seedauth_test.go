@@ -228,6 +228,7 @@ func TestSeedsMatrix(t *testing.T) {
 	}
 	t.Run("garden", func(t *testing.T) { seedsUseTheirOwn(t, tenants) })
 	t.Run("restriction", func(t *testing.T) { seedsWriteTheirOwn(t, tenants) })
+	t.Run("forged status", func(t *testing.T) { attackForgedStatus(t, tenants) })
 	t.Run("moves", func(t *testing.T) { shootMoves(t, tenants) })
 	t.Run("path", func(t *testing.T) { onlyKubeAPIServerAsks(t, tenants[0]) })
 }
@@ -281,7 +282,7 @@ func seedsUseTheirOwn(t *testing.T, tenants [2]tenant) {
 				return own.gardenlet.Patch(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: w.seed}}, merge(`{"spec":{"holderIdentity":"x"}}`))
 			},
 			"shoot status": func(w tenant) error {
-				return own.gardenlet.Status().Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(fmt.Sprintf(`{"status":{"technicalID":"shoot--%s--shoot"}}`, w.project)))
+				return own.gardenlet.Status().Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(`{"status":{"hibernated":false}}`))
 			},
 			"shoot finalizer": func(w tenant) error {
 				return own.gardenlet.Patch(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot"}}, merge(`{"metadata":{"finalizers":["gardener"]}}`))

@@ -129,10 +129,15 @@ func Arguments(c apis.FleetConfig) []string {
 	return arguments
 }
 
-// memoryLimit is the value of GOMEMLIMIT, in bytes.
-func memoryLimit(c apis.FleetConfig) string {
+// memoryTarget is how much memory the controllers may use before they collect garbage ever more eagerly, in bytes: GOMEMLIMIT.
+func memoryTarget(c apis.FleetConfig) int64 {
 	if c.Memory == nil {
-		return "512MiB"
+		return 512 << 20
 	}
-	return strconv.FormatInt(c.Memory.Value(), 10)
+	return c.Memory.Value()
+}
+
+// memoryLimit ends a process that needs eight times its target: long before it does hardly anything but collect garbage.
+func memoryLimit(c apis.FleetConfig) resource.Quantity {
+	return *resource.NewQuantity(8*memoryTarget(c), resource.BinarySI)
 }

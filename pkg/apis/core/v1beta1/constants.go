@@ -291,3 +291,6 @@ const (
 
 // ResourceShoots is the resource of a Seed's capacity that counts control planes.
 const ResourceShoots = "shoots"
+
+// ResourceWorks is the resource, of fleets, that embeds what is placed in members, Secrets among it. It is encrypted as Secrets are.
+const ResourceWorks = "works.work.karmada.io"

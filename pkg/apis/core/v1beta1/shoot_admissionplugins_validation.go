@@ -3,8 +3,9 @@ package v1beta1
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -89,10 +90,25 @@ func validatePluginConfig(raw []byte, kubeconfigField []string, path *field.Path
 	if len(kubeconfigField) == 0 {
 		return nil
 	}
-	if _, found, err := unstructured.NestedFieldNoCopy(content, kubeconfigField...); err != nil || found {
+	if names(content, kubeconfigField[len(kubeconfigField)-1]) {
 		return field.ErrorList{field.Forbidden(path.Child(kubeconfigField[0], kubeconfigField[1:]...), "names a file, which is not there; use kubeconfigSecretName")}
 	}
 	return nil
+}
+
+// names tells whether a value has a field anywhere, in whatever case: some plugins read their configuration without regard to it.
+func names(value any, wanted string) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if strings.EqualFold(name, wanted) || names(inner, wanted) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, func(inner any) bool { return names(inner, wanted) })
+	}
+	return false
 }
 
 func admissionPluginProblem(plugin *AdmissionPlugin, version string) string {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -164,10 +163,15 @@ func validateEncryptionUpdate(shoot, old *Shoot, path *field.Path) field.ErrorLi
 		return field.ErrorList{field.Forbidden(path, "cannot be changed while the cluster sleeps; wake it up first")}
 	case phase != "" && phase != RotationCompleted:
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed while the rotation of the encryption key is %s; complete it first", phase))}
-	case applied != nil && !apiequality.Semantic.DeepEqual(sets.New(applied.Resources...).Delete("secrets"), before):
+	case applied != nil && !named(applied.Resources...).Equal(named(before.UnsortedList()...)):
 		return field.ErrorList{field.Forbidden(path, "cannot be changed until the previous change has been applied")}
 	}
 	return nil
+}
+
+// named leaves out of encrypted resources what is encrypted without being named.
+func named(resources ...string) sets.Set[string] {
+	return sets.New(resources...).Delete("secrets", ResourceWorks)
 }
 
 func encryptedResources(shoot *Shoot) sets.Set[string] {

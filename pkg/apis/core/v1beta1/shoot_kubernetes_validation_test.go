@@ -65,6 +65,9 @@ func TestValidateKubeAPIServer(t *testing.T) {
 		{"configuration with a file", api(func(c *KubeAPIServerConfig) {
 			c.AdmissionPlugins[1].Config = config(`{"imagePolicy":{"kubeConfigFile":"/x"}}`)
 		}), path + "admissionPlugins[1].config.imagePolicy.kubeConfigFile", "use kubeconfigSecretName"},
+		{"configuration with a file in another spelling", api(func(c *KubeAPIServerConfig) {
+			c.AdmissionPlugins[1].Config = config(`{"imagepolicy":{"KubeConfigFile":"/x"}}`)
+		}), path + "admissionPlugins[1].config.imagePolicy.kubeConfigFile", "use kubeconfigSecretName"},
 		{"limits without any", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[0] = AdmissionPlugin{Name: "EventRateLimit"} }), path + "admissionPlugins[0].config", "starts only with"},
 		{"webhook of nobody", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[1].KubeconfigSecretName = nil }), path + "admissionPlugins[1].kubeconfigSecretName", "starts only with"},
 		{"kubeconfig of a plugin without webhook", api(func(c *KubeAPIServerConfig) { c.AdmissionPlugins[0].KubeconfigSecretName = ptr.To("webhook") }), path + "admissionPlugins[0].kubeconfigSecretName", "asks no webhook"},

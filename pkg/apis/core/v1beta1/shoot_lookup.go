@@ -8,3 +8,6 @@ func SSHAccessEnabled(spec *ShootSpec) bool {
 	settings := spec.Provider.WorkersSettings
 	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
+
+// TechnicalID returns the name of a control plane's namespace in its seed. It is unambiguous, because neither name may contain "--".
+func TechnicalID(project, shoot string) string { return TechnicalIDPrefix + project + "--" + shoot }

@@ -178,6 +178,10 @@ func TestValidateShootUpdateInState(t *testing.T) {
 		{"encryption while it changes", func(s *Shoot) {
 			s.Status.Credentials.EncryptionAtRest = &EncryptionAtRest{Resources: []string{"secrets", "events"}}
 		}, encrypt, "spec.kubernetes.kubeAPIServer.encryptionConfig.resources", "previous change"},
+		{"encryption of a fleet", func(s *Shoot) {
+			resources := s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources
+			s.Status.Credentials.EncryptionAtRest = &EncryptionAtRest{Resources: append([]string{ResourceWorks}, resources...)}
+		}, encrypt, "", ""},
 		{"another cipher", func(*Shoot) {}, func(s *Shoot) {
 			s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type = ptr.To(EncryptionProviderTypeSecretbox)
 		}, "spec.kubernetes.kubeAPIServer.encryptionConfig.provider.type", `it was "aescbc"`},
