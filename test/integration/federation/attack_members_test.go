@@ -10,12 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // attacksByName has alice of the fleet, who may use the proxy, profit from what the member grants to another alice, to its own masters and
 // service accounts; then the member's owner says that names are the same.
 func attacksByName(t *testing.T, edge client.Client, base string) {
+	grantTo(t, fleet, "alice-through", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"}, ResourceNames: []string{"proxied"}, Verbs: []string{"get"},
+	}, rbacUser("alice"))
 	grantTo(t, edge, "another-alice", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}, rbacUser("alice"))
 	owner := &rbacv1.ClusterRole{}
 	fleetID, err := registration.Identity(ctx, fleet)
@@ -55,4 +59,47 @@ func attacksByName(t *testing.T, edge client.Client, base string) {
 		}
 		return nil
 	})
+}
+
+// Who may write Clusters, and read no Secret, has the fleet send it Secrets: of members, and of the fleet itself.
+func TestAttackSecretsByClusters(t *testing.T) {
+	startFederation(t)
+	grantTo(t, fleet, "alice-writes-clusters", rbacv1.PolicyRule{
+		APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters"}, Verbs: []string{"get", "create", "patch"},
+	}, rbacUser("alice"))
+	alice, err := client.New(asAlice(), client.Options{Scheme: fleet.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "alice may write Clusters", func() error {
+		return alice.Get(ctx, client.ObjectKey{Name: "member1"}, &clusterv1alpha1.Cluster{})
+	})
+	theirs, err := getCluster("member1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: clusterv1alpha1.ClusterSpec{
+		SyncMode: clusterv1alpha1.Push, APIEndpoint: "https://mine.example.com", InsecureSkipTLSVerification: true, SecretRef: theirs.Spec.SecretRef,
+	}}
+	refusedWith(t, alice.Create(ctx, mine.DeepCopy()), "spec.secretRef", "must be allowed to get it")
+	mine.Spec.SecretRef, mine.Spec.ImpersonatorSecretRef = nil, theirs.Spec.SecretRef
+	refusedWith(t, alice.Create(ctx, mine.DeepCopy()), "spec.impersonatorSecretRef", "must be allowed to get it")
+	for what, change := range map[string]func(*clusterv1alpha1.ClusterSpec){
+		"another address": func(s *clusterv1alpha1.ClusterSpec) { s.APIEndpoint = "https://mine.example.com" },
+		"a proxy":         func(s *clusterv1alpha1.ClusterSpec) { s.ProxyURL = "http://mine.example.com" },
+	} {
+		changed := theirs.DeepCopy()
+		change(&changed.Spec)
+		err := alice.Patch(ctx, changed, client.MergeFrom(theirs))
+		if err == nil || !strings.Contains(err.Error(), "must be allowed to get it") {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	labelled := theirs.DeepCopy()
+	metav1.SetMetaDataLabel(&labelled.ObjectMeta, "alices", "true")
+	if err := alice.Patch(ctx, labelled, client.MergeFrom(theirs)); err != nil {
+		t.Errorf("what sends no Secret anywhere: %v", err)
+	}
+	mine.Spec.ImpersonatorSecretRef, mine.Spec.APIEndpoint = nil, "http://mine.example.com"
+	refusedWith(t, alice.Create(ctx, mine), "must begin with https://")
 }
