@@ -21,6 +21,7 @@ func Policies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
 		"cluster-taint-policies.federation.trellis.garden": clusterTaintPolicies(),
 		"quotas.federation.trellis.garden":                 quotas(),
 		"clusters.federation.trellis.garden":               clusters(),
+		"cluster-credentials.federation.trellis.garden":    credentials(),
 		"autoscalers.federation.trellis.garden":            autoscalers(),
 		"interpreter-webhooks.federation.trellis.garden":   interpreterWebhooks(),
 		"agents.federation.trellis.garden":                 agents(),

@@ -1,7 +1,9 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -34,8 +36,11 @@ func mostOf(name corev1.ResourceName) int64 {
 	return 1 << 48
 }
 
-// maxResources bounds the number of different resources of one node or pod.
-const maxResources = 64
+// maxResources bounds the number of different resources of one node or pod; a whole cluster has twice as many. maxName bounds their names.
+const (
+	maxResources = 64
+	maxName      = 317 // That of a label's key.
+)
 
 // claimed reads what a node says it has; an error tells what cannot be.
 func claimed(list corev1.ResourceList) (amounts, error) {
@@ -44,6 +49,9 @@ func claimed(list corev1.ResourceList) (amounts, error) {
 	}
 	result := make(amounts, len(list))
 	for name, quantity := range list {
+		if len(name) > maxName {
+			return nil, fmt.Errorf("claims a resource whose name has %d bytes, more than %d", len(name), maxName)
+		}
 		value := valueOf(name, quantity)
 		if quantity.Sign() < 0 || value > mostOf(name) {
 			return nil, fmt.Errorf("claims %s of %s", shorten(quantity.String()), shorten(string(name)))
@@ -57,7 +65,7 @@ func claimed(list corev1.ResourceList) (amounts, error) {
 func requested(list corev1.ResourceList) amounts {
 	result := make(amounts, min(len(list), maxResources))
 	for name, quantity := range list {
-		if value := valueOf(name, quantity); value > 0 && len(result) < maxResources {
+		if value := valueOf(name, quantity); value > 0 && len(result) < maxResources && len(name) <= maxName {
 			result[string(name)] = min(value, mostOf(name)+1)
 		}
 	}
@@ -95,6 +103,21 @@ func (a amounts) without(used ...amounts) amounts {
 		left[name] = value
 	}
 	return left
+}
+
+// first leaves out resources of which a cluster has too many: Kubernetes' own, which have no domain, stay, and then the alphabet counts.
+func (a amounts) first(most int) amounts {
+	if len(a) <= most {
+		return a
+	}
+	names := slices.SortedFunc(maps.Keys(a), func(one, other string) int {
+		return cmp.Or(cmp.Compare(strings.Count(one, "/"), strings.Count(other, "/")), cmp.Compare(one, other))
+	})
+	result := make(amounts, most)
+	for _, name := range names[:most] {
+		result[name] = a[name]
+	}
+	return result
 }
 
 // key is the same for equal amounts.

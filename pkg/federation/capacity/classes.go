@@ -149,7 +149,7 @@ func taintsKey(taints []corev1.Taint) string {
 	return strings.Join(keys, ";")
 }
 
-// result puts the classes with most CPU first, and leaves out what is too much.
+// result puts the classes with most CPU first, and leaves out what is too much, or too large.
 func result(groups []class) []clusterv1alpha1.NodeClass {
 	slices.SortFunc(groups, func(a, b class) int {
 		return cmp.Or(
@@ -159,8 +159,33 @@ func result(groups []class) []clusterv1alpha1.NodeClass {
 		)
 	})
 	var list []clusterv1alpha1.NodeClass
+	left := maxClasses
 	for _, g := range groups[:min(len(groups), clusterv1alpha1.MaxNodeClasses)] {
-		list = append(list, g.NodeClass)
+		if size := sizeOf(&g.NodeClass); size <= min(left, maxClass) {
+			left -= size
+			list = append(list, g.NodeClass)
+		}
 	}
 	return list
+}
+
+// maxClasses bounds the bytes of all classes, and maxClass those of one: they are stored with the rest of the Cluster.
+const (
+	maxClasses = 256 << 10
+	maxClass   = 32 << 10
+)
+
+func sizeOf(c *clusterv1alpha1.NodeClass) int {
+	const punctuation = 48 // What JSON adds to the names and values of an entry.
+	size := punctuation
+	for key, value := range c.Labels {
+		size += len(key) + len(value) + punctuation
+	}
+	for _, t := range c.Taints {
+		size += len(t.Key) + len(t.Value) + len(t.Effect) + punctuation
+	}
+	for name := range c.Free {
+		size += len(name) + punctuation
+	}
+	return size
 }

@@ -71,6 +71,7 @@ func (l *Ledger) Report() *Report {
 }
 
 func (r *Report) sums(allocatable, allocated, allocating amounts) {
+	allocatable, allocated, allocating = allocatable.first(2*maxResources), allocated.first(2*maxResources), allocating.first(2*maxResources)
 	r.Resources.Allocatable = allocatable.list()
 	r.Resources.Allocated = allocated.list()
 	r.Resources.Allocating = allocating.list()

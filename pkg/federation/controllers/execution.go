@@ -310,7 +310,11 @@ func (e *execution) manifestStatus(ctx context.Context, index int, mapping *meta
 	if err != nil {
 		return nil, fmt.Errorf("status of %s %s: %w", gvk.Kind, observed.GetName(), err)
 	}
-	result.Status = &runtime.RawExtension{Raw: raw}
+	bounded, problem := boundStatus(&runtime.RawExtension{Raw: raw}, maxStatus)
+	result.Status = bounded
+	if problem != "" {
+		return result, fmt.Errorf("%w: %s", errNotInterpreted, problem)
+	}
 	return result, nil
 }
 

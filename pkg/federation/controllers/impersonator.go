@@ -6,6 +6,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,11 +29,19 @@ func (c *clusters) employImpersonator(ctx context.Context, member *members.Membe
 	if arranged, err := c.arrangesAccess(ctx, cluster); err != nil || !arranged {
 		return err
 	}
+	fleetID, err := registration.Identity(ctx, c.client)
+	if err != nil {
+		return err
+	}
 	secret, err := registration.Impersonator(ctx, c.client, key)
 	if err != nil {
 		return err
 	}
-	if err := c.renewImpersonator(ctx, member, cluster, secret); err != nil {
+	name := registration.ImpersonatorName(registration.AccessName(fleetID))
+	if secret, err = c.renewImpersonator(ctx, member, cluster, secret, name); err != nil {
+		return err
+	}
+	if err := c.followOwner(ctx, member, secret, name, fleetID); err != nil {
 		return err
 	}
 	if ref != nil {
@@ -60,36 +69,45 @@ func (c *clusters) arrangesAccess(ctx context.Context, cluster *clusterv1alpha1.
 
 // renewImpersonator asks for the first token, or for another one when half of its life is over, or the member does not know it any more:
 // its key for service accounts was rotated. A nil secret does not exist yet.
-func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) error {
+func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, name string) (*corev1.Secret, error) {
 	const lifetime = registration.DefaultTokenLifetime
 	if secret != nil {
 		if _, _, due := registration.Renewal(secret, c.now()); !due {
 			if good, err := isKnown(ctx, member, secret); err != nil || good {
-				return err
+				return secret, err
 			}
 		}
 	}
-	fleetID, err := registration.Identity(ctx, c.client)
-	if err != nil {
-		return err
-	}
 	bounded, cancel := members.RequestContext(ctx)
 	defer cancel()
-	account, err := registration.GrantImpersonation(bounded, member.Client(), registration.ImpersonatorName(registration.AccessName(fleetID)))
+	account, err := registration.GrantImpersonation(bounded, member.Client(), name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	token, err := registration.RequestToken(bounded, member.Client(), account, lifetime)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if secret == nil {
 		secret = registration.NewImpersonator(impersonatorKey(cluster))
 		registration.SetToken(secret, token, account, lifetime, c.now())
-		return c.client.Create(ctx, secret)
+		return secret, c.client.Create(ctx, secret)
 	}
 	before := secret.DeepCopy()
 	registration.SetToken(secret, token, account, lifetime, c.now())
+	return secret, c.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// followOwner writes down, for who serves the member's API, what its owner says about the names of the fleet's users.
+func (c *clusters) followOwner(ctx context.Context, member *members.Member, secret *corev1.Secret, name, fleetID string) error {
+	bounded, cancel := members.RequestContext(ctx)
+	defer cancel()
+	names, err := registration.FollowOwner(bounded, member.Client(), name, fleetID)
+	if err != nil || secret.Annotations[registration.NamesAnnotation] == names {
+		return err
+	}
+	before := secret.DeepCopy()
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, registration.NamesAnnotation, names)
 	return c.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 

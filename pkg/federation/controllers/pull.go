@@ -2,7 +2,9 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -95,11 +97,15 @@ const (
 	reasonNotAccepted = "WaitingForAcceptance"
 	reasonNotReported = "WaitingForReport"
 	reasonSilent      = "AgentNotHeard"
+	reasonTooLarge    = "ReportTooLarge"
 )
 
 // checkAgent makes of what an agent reports, and of how long it is silent, whether its member is ready. Agents never write that themselves.
 func (c *clusters) checkAgent(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	c.members.Remove(cluster.Name)
+	if size := sizeOf(&cluster.Status); size > maxReport {
+		return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { discardReport(status, size) })
+	}
 	if err := capacity.Check(cluster.Status.ResourceSummary); err != nil {
 		return c.refuse(ctx, cluster, clusterv1alpha1.ReasonImplausible, "The agent reports what cannot be: "+err.Error())
 	}
@@ -120,6 +126,23 @@ func (c *clusters) checkAgent(ctx context.Context, cluster *clusterv1alpha1.Clus
 		}
 	}
 	return c.record(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { setReady(status, ready, reason, message) })
+}
+
+// maxReport bounds the status of a member that an agent writes; no fleet writes as much itself. The fleet has to add to it what it finds.
+const maxReport = 1 << 20
+
+func sizeOf(status *clusterv1alpha1.ClusterStatus) int {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return math.MaxInt
+	}
+	return len(text)
+}
+
+// discardReport keeps an agent from making the status of its member too large for what the fleet has to say.
+func discardReport(status *clusterv1alpha1.ClusterStatus, size int) {
+	*status = clusterv1alpha1.ClusterStatus{}
+	setReady(status, metav1.ConditionFalse, reasonTooLarge, fmt.Sprintf("The agent reports %d bytes, more than %d", size, maxReport))
 }
 
 // hear tells what is known of a member through its agent.

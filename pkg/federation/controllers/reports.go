@@ -79,7 +79,7 @@ func (o memberObject) number(name string) (value int64, found bool) {
 // running tells how many of the replicas have pods, or have come to an end.
 func (o memberObject) running(replicas int32, unit, carriedOut bool) ledger.Report {
 	if numbers, told := o.numbers(replicas); told && !unit {
-		return ledger.Report{Running: int32(min(numbers, int64(replicas)))}
+		return ledger.Report{Running: int32(max(0, min(numbers, int64(replicas))))}
 	}
 	switch {
 	case o.Health == workv1alpha1.ResourceHealthy && carriedOut:

@@ -64,6 +64,7 @@ func aggregatedStatus(b bindings.Binding, existing map[string]*workv1alpha1.Work
 		}
 		items = append(items, item)
 	}
+	boundStatuses(items)
 	slices.SortFunc(items, func(a, b workv1alpha2.AggregatedStatusItem) int { return strings.Compare(a.ClusterName, b.ClusterName) })
 	return items
 }

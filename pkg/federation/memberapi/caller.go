@@ -107,16 +107,6 @@ func first(header http.Header, names []string) string {
 	return ""
 }
 
-// clean takes all headers out of a request that could say who asks.
-func clean(header http.Header) {
-	for key := range header {
-		lower := strings.ToLower(key)
-		if lower == "authorization" || strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
-			delete(header, key)
-		}
-	}
-}
-
 // actInFleet has the fleet treat a request as one of the caller, down to audit and admission.
 func (c caller) actInFleet(header http.Header) {
 	clean(header)
@@ -142,16 +132,15 @@ func (c caller) mayActInMembers() error {
 	return nil
 }
 
-// actInMember has a member treat a request as one of the caller. Whether somebody is authenticated is for each cluster to say; UID
-// and extra fields mean nothing to another cluster than the one that gave them.
-func (c caller) actInMember(header http.Header, token string) {
+// actInMember has a request be one of the caller in a member, by the token of who may impersonate there. The member itself adds that the
+// caller is authenticated.
+func (c caller) actInMember(header http.Header, token string, called names) {
 	clean(header)
-	header.Del("Cookie")
 	header.Set("Authorization", "Bearer "+token)
-	header.Set(impersonateUser, c.user)
+	header.Set(impersonateUser, called.of(c.user))
 	for _, group := range c.groups {
 		if group != authenticated {
-			header.Add(impersonateGroup, group)
+			header.Add(impersonateGroup, called.of(group))
 		}
 	}
 }

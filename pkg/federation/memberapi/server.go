@@ -30,6 +30,8 @@ type Server struct {
 	front *frontProxy
 	// readFrontAt is when front is read anew.
 	readFrontAt time.Time
+	// prefix of the fleet's users in members, once it is known.
+	prefix string
 }
 
 // New returns a server for the fleet that config leads to. Its user must be allowed to impersonate others there.

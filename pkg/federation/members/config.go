@@ -28,6 +28,9 @@ func RESTConfig(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.
 	if config.Host == "" {
 		return nil, fmt.Errorf("member %s: spec.apiEndpoint is empty; set it to the URL of the cluster's API", cluster.Name)
 	}
+	if u, err := url.Parse(config.Host); err == nil && u.Scheme != "https" && strings.Contains(config.Host, "://") {
+		return nil, fmt.Errorf("member %s: the address of its API is %q; it must begin with https://", cluster.Name, config.Host)
+	}
 	if cluster.Spec.InsecureSkipTLSVerification {
 		config.Insecure, config.CAData = true, nil
 	}

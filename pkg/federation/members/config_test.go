@@ -33,6 +33,7 @@ func TestRESTConfig(t *testing.T) {
 		"kubeconfig":                {"", withUser("token: t"), "https://from-kubeconfig", ""},
 		"kubeconfig, other address": {"https://a", withUser("token: t"), "https://a", ""},
 		"nothing":                   {"https://a", nil, "", "has neither a kubeconfig nor a token"},
+		"plain":                     {"http://a", map[string][]byte{"token": []byte("t")}, "", "must begin with https://"},
 		"no endpoint":               {"", map[string][]byte{"token": []byte("t")}, "", "spec.apiEndpoint is empty"},
 		"a command is never run":    {"", withUser("exec: {apiVersion: client.authentication.k8s.io/v1, command: rm, interactiveMode: Never}"), "", "no commands and no files"},
 		"a file is never read":      {"", withUser("tokenFile: /etc/passwd"), "", "no commands and no files"},

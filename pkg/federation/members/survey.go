@@ -22,16 +22,25 @@ func (m *Member) Probe(ctx context.Context) error {
 	return m.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
+const (
+	maxVersion = 256
+	// maxAPIs bounds the bytes of names of what a member serves: they are stored with the rest of its Cluster.
+	maxAPIs = 256 << 10
+)
+
 // Version of the member's API server.
 func (m *Member) Version() (string, error) {
 	version, err := m.discovery.ServerVersion()
 	if err != nil {
 		return "", err
 	}
+	if len(version.GitVersion) > maxVersion {
+		return "", fmt.Errorf("the member's version has %d bytes, more than %d", len(version.GitVersion), maxVersion)
+	}
 	return version.GitVersion, nil
 }
 
-// APIs lists what the member serves. complete is false when some groups could not be asked.
+// APIs lists what the member serves. complete is false when some groups could not be asked, or there are too many to be stored.
 func (m *Member) APIs() (apis []clusterv1alpha1.APIEnablement, complete bool, err error) {
 	_, lists, err := m.discovery.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
@@ -49,7 +58,23 @@ func (m *Member) APIs() (apis []clusterv1alpha1.APIEnablement, complete bool, er
 		apis = append(apis, enablement)
 	}
 	slices.SortFunc(apis, func(a, b clusterv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
-	return apis, partial == nil, nil
+	known := within(apis, maxAPIs)
+	return apis[:known], partial == nil && known == len(apis), nil
+}
+
+// within tells how many of the first APIs have names of no more than that many bytes together.
+func within(apis []clusterv1alpha1.APIEnablement, most int) int {
+	const punctuation = 24 // What JSON adds to two names.
+	for i, api := range apis {
+		most -= len(api.GroupVersion) + punctuation
+		for _, resource := range api.Resources {
+			most -= len(resource.Name) + len(resource.Kind) + punctuation
+		}
+		if most < 0 {
+			return i
+		}
+	}
+	return len(apis)
 }
 
 // Capacity tells what the member's nodes have free. With an error, the report is what was known before, or nil.

@@ -152,12 +152,18 @@ func httpClient(config *rest.Config, proxyHeader http.Header, g *guard) (*http.C
 		proxy = http.ProxyFromEnvironment
 	}
 	base := utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: proxy, ProxyConnectHeader: proxyHeader, TLSClientConfig: tlsConfig,
+		DialContext: Dialer().DialContext,
+		Proxy:       proxy, ProxyConnectHeader: proxyHeader, TLSClientConfig: tlsConfig,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: headerTimeout, MaxIdleConnsPerHost: 25, MaxResponseHeaderBytes: 1 << 20,
 	})
 	wrapped, err := rest.HTTPWrappersForConfig(config, base)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: g.wrap(wrapped)}, nil
+	return &http.Client{Transport: g.wrap(wrapped), CheckRedirect: refuseRedirect}, nil
+}
+
+// refuseRedirect keeps a member from having the fleet ask whom it likes.
+func refuseRedirect(request *http.Request, _ []*http.Request) error {
+	return fmt.Errorf("the member sends who asks elsewhere, to host %q, which a member may not", request.URL.Host)
 }

@@ -67,6 +67,12 @@ func Identity(ctx context.Context, cluster client.Reader) (string, error) {
 	return string(namespace.UID), nil
 }
 
+// AccessPrefix begins the names of all that fleets have in members, and those of their users there.
+const AccessPrefix = "trellis-fleet-"
+
+// NamePrefix is what the names of a fleet's users and groups begin with in its members; it tells fleets apart.
+func NamePrefix(fleetID string) string { return AccessName(fleetID) + ":" }
+
 // AccessName is that of everything that a fleet has in a member; it tells fleets apart. Deleting the ClusterRole of this name in
 // the member deletes all of it.
 func AccessName(fleetID string) string {
@@ -74,7 +80,7 @@ func AccessName(fleetID string) string {
 	if len(short) > 8 {
 		short = short[:8]
 	}
-	return "trellis-fleet-" + strings.ToLower(short)
+	return AccessPrefix + strings.ToLower(short)
 }
 
 // Duplicate finds another member that is the same cluster; nil if there is none.

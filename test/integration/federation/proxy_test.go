@@ -137,6 +137,7 @@ func TestMembersThroughTheFleet(t *testing.T) {
 		actsAsHerself(t, edge, base)
 	})
 	t.Run("who asks cannot say to be somebody else", func(t *testing.T) { cannotPretend(t, base) })
+	t.Run("who has a name that means something in the member has another there", func(t *testing.T) { attacksByName(t, edge, base) })
 	t.Run("watches stream", func(t *testing.T) { streams(t, edge, base) })
 	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { replacesToken(t, base) })
 	t.Run("what leaves takes its impersonator along", func(t *testing.T) {
@@ -189,12 +190,12 @@ func actsAsHerself(t *testing.T, edge client.Client, base string) {
 	}, rbacUser("alice"))
 	eventually(t, "the member refuses", func() error {
 		_, err := answer(asAlice(), http.MethodGet, base+"/api/v1/namespaces")
-		if err == nil || !strings.Contains(err.Error(), `User "alice" cannot list resource "namespaces"`) {
+		if err == nil || !strings.Contains(err.Error(), `User "`+namePrefix(t)+`alice" cannot list resource "namespaces"`) {
 			return fmt.Errorf("got %v", err)
 		}
 		return nil
 	})
-	grantTo(t, edge, "developers", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}, rbacGroup("developers"))
+	grantTo(t, edge, "developers", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list"}}, rbacGroup(namePrefix(t)+"developers"))
 	eventually(t, "the member knows her group", func() error {
 		_, err := answer(asAlice(), http.MethodGet, base+"/api/v1/namespaces")
 		return err
@@ -223,6 +224,16 @@ func cannotPretend(t *testing.T, base string) {
 			t.Errorf("%s: got %s", header, body)
 		}
 	}
+}
+
+// namePrefix begins the names of the fleet's users in members.
+func namePrefix(t *testing.T) string {
+	t.Helper()
+	fleetID, err := registration.Identity(ctx, fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registration.NamePrefix(fleetID)
 }
 
 type round func(*http.Request) (*http.Response, error)
