@@ -145,10 +145,6 @@ func TestSeedsDoNotMarkWhatTheyHost(t *testing.T) {
 		"its report": {"status", uid, func(s *corev1beta1.Shoot) {
 			s.Status.SeedName, s.Status.UID, s.Status.TechnicalID = ptr.To("one"), "1", "shoot--demo--member1"
 		}, ""},
-		"another seed":        {"status", uid, func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("two") }, `status.seedName is not set to "two"`},
-		"another UID":         {"status", uid, func(s *corev1beta1.Shoot) { s.Status.UID = "2" }, "status.uid"},
-		"another's namespace": {"status", uid, func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--other--member1" }, `status.technicalID of the shoot is "shoot--demo--member1"`},
-		"a later namespace":   {"status", func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--demo--member1" }, func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "x" }, "stays"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plugin := newSeedRestriction()

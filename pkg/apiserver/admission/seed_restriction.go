@@ -182,7 +182,7 @@ func (s *seedRestriction) changesForeign(ctx context.Context, seed string, a adm
 	if changed := changedMarks(object.(metav1.Object), old.(metav1.Object), a.GetSubresource()); len(changed) > 0 {
 		return strings.Join(changed, ", ") + ": not changed by seeds, which take away the operations that they have carried out, and nothing else", nil
 	}
-	return s.refuseForgery(ctx, seed, object, old)
+	return refuseForgery(seed, object, old), nil
 }
 
 // decidedByOthers returns the specification of kinds whose specification others decide about.
