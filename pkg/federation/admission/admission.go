@@ -23,6 +23,7 @@ func Policies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
 		"clusters.federation.trellis.garden":               clusters(),
 		"autoscalers.federation.trellis.garden":            autoscalers(),
 		"interpreter-webhooks.federation.trellis.garden":   interpreterWebhooks(),
+		"bindings.federation.trellis.garden":               bindingsOfNamespaces(),
 		"agents.federation.trellis.garden":                 agents(),
 		"deletion-protection.federation.trellis.garden":    deletionProtection(),
 	}
