@@ -24,6 +24,7 @@ func Policies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
 		"cluster-credentials.federation.trellis.garden":    credentials(),
 		"autoscalers.federation.trellis.garden":            autoscalers(),
 		"interpreter-webhooks.federation.trellis.garden":   interpreterWebhooks(),
+		"bindings.federation.trellis.garden":               bindingsOfNamespaces(),
 		"agents.federation.trellis.garden":                 agents(),
 		"deletion-protection.federation.trellis.garden":    deletionProtection(),
 	}

@@ -19,6 +19,17 @@ func isDNSLabel(text string) string {
 	return "!format.dns1123Label().validate(" + text + ").hasValue()"
 }
 
+// isOwnKey tells whether the key of a label or annotation is the fleet's own, as identity.IsOwn does.
+func isOwnKey(key string) string {
+	return key + ".matches('^([^/]*[.])?(karmada[.]io|trellis[.]garden)/')"
+}
+
+// isContentPath tells whether a JSON pointer leads to what an object holds, and not to what it is.
+func isContentPath(path string) string {
+	return fmt.Sprintf("[%[1]s.split('/')].all(t, size(t) > 1 && !(t[1] in ['apiVersion', 'kind']) && (t[1] != 'metadata' || size(t) > 2 && t[2] in ['labels', 'annotations'] && "+
+		"(size(t) == 3 || !%[2]s)))", path, isOwnKey("t[3].replace('~1', '/')"))
+}
+
 // orEmptyList gives a list also if the field isn't there.
 func orEmptyList(parent, field string) string {
 	return fmt.Sprintf("(has(%[1]s.%[2]s) ? %[1]s.%[2]s : [])", parent, field)

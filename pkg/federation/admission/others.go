@@ -41,6 +41,13 @@ func clusters() admissionv1.ValidatingAdmissionPolicySpec {
 	})
 }
 
+// bindingsOfNamespaces are about objects of their own namespace: whoever may write them there may not be allowed to read elsewhere.
+func bindingsOfNamespaces() admissionv1.ValidatingAdmissionPolicySpec {
+	return written("spec.resource", workv1alpha2.GroupVersion.Group, []string{"resourcebindings"}, nil, []rule{
+		{"!has(object.spec.resource.namespace) || object.spec.resource.namespace == '' || object.spec.resource.namespace == object.metadata.namespace", "spec.resource.namespace: must be that of the binding"},
+	})
+}
+
 func interpreterWebhooks() admissionv1.ValidatingAdmissionPolicySpec {
 	return written("webhooks", configv1alpha1.GroupVersion.Group, []string{"resourceinterpreterwebhookconfigurations"}, nil, []rule{
 		{"object.webhooks.all(w, object.webhooks.exists_one(v, v.name == w.name) && w.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$'))",

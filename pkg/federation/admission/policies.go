@@ -2,10 +2,14 @@ package admission
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/overrides"
 )
 
 // inOwnNamespace: an empty namespace stands for that of the policy.
@@ -67,12 +71,28 @@ func overridePolicies() admissionv1.ValidatingAdmissionPolicySpec {
 	operations := func(form string) string {
 		return orEmptyList("o", form) + ".all(p, p.operator == 'remove' ? !has(p.value) : has(p.value))"
 	}
+	keys := func(list, check string) string { return each(list, "!has(o.value) || o.value.all(k, "+check+")") }
 	return whenSpecChanges(policyv1alpha1.GroupVersion.Group, []string{"overridepolicies", "clusteroverridepolicies"}, []variable{
 		// The older form has the fields of one rule in the spec itself.
 		{"rules", orEmptyList("object.spec", "overrideRules") + " + [object.spec]"},
+		{"selectors", orEmptyList("object.spec", "resourceSelectors")},
+		{"clusterWide", "!has(object.metadata.namespace)"},
 	}, []rule{
 		inOwnNamespace,
-		{orEmptyList("object.spec", "resourceSelectors") + ".all(s, " + selectorHolds("s") + ")", "spec.resourceSelectors: " + badSelector},
+		{each("plaintext", isContentPath("o.path")), "overriders.plaintext: path " + badPath},
+		{each("plaintext", "!(o.path in ['/metadata/labels', '/metadata/annotations']) || !has(o.value) || type(o.value) != map || o.value.all(k, !"+isOwnKey("k")+" && "+mayName("k")+")"),
+			"overriders.plaintext: value must not hold " + ownKeys + ", nor, in an OverridePolicy, annotation " + overrides.AccountAnnotation},
+		{each("imageOverrider", "!has(o.predicate) || "+isContentPath("o.predicate.path")), "overriders.imageOverrider: predicate.path " + badPath},
+		{each("fieldOverrider", isContentPath("o.fieldPath")), "overriders.fieldOverrider: fieldPath " + badPath},
+		{keys("labelsOverrider", "!"+isOwnKey("k")), "overriders.labelsOverrider: value must not hold " + ownKeys},
+		{keys("annotationsOverrider", "!"+isOwnKey("k")), "overriders.annotationsOverrider: value must not hold " + ownKeys},
+		{"variables.clusterWide || variables.selectors.all(s, !(" + isOthersKind("s") + "))",
+			"spec.resourceSelectors: an OverridePolicy changes no objects that give or limit rights (of " + othersKindNames() + "); a ClusterOverridePolicy may"},
+		{"variables.clusterWide || size(variables.selectors) > 0 && !variables.selectors.exists(s, s.kind == 'Secret' && s.apiVersion == 'v1') || " +
+			each("plaintext", "o.path != '/type'"), "overriders.plaintext: path must not be /type: an OverridePolicy does not change the type of Secrets; a ClusterOverridePolicy may"},
+		{keys("annotationsOverrider", mayName("k")) + " && " + each("plaintext", mayName("o.path.replace('~1', '/').replace('/metadata/annotations/', '')")),
+			"overriders: annotation " + overrides.AccountAnnotation + " of Secrets is changed by a ClusterOverridePolicy only"},
+		{"variables.selectors.all(s, " + selectorHolds("s") + ")", "spec.resourceSelectors: " + badSelector},
 		{"variables.rules.all(r, !has(r.targetCluster) || " + selectorHolds("r.targetCluster") + ")", "targetCluster: " + badSelector},
 		{each("labelsOverrider", "!has(o.value) || o.value.all(k, "+isLabelKey("k")+" && "+isLabelValue("o.value[k]")+")"),
 			"overriders.labelsOverrider: value must hold keys and values of labels"},
@@ -81,6 +101,46 @@ func overridePolicies() admissionv1.ValidatingAdmissionPolicySpec {
 		{each("fieldOverrider", operations("json")+" && "+operations("yaml")),
 			"overriders.fieldOverrider: operators add and replace need a value, and remove has none"},
 	})
+}
+
+const (
+	ownKeys = "keys of karmada.io and trellis.garden, which are the fleet's own"
+	badPath = "must lead to what the object holds, or to a label or annotation in metadata.labels or metadata.annotations that is not the fleet's own (karmada.io, trellis.garden): " +
+		"apiVersion, kind, the rest of metadata, and the object as a whole are what it is"
+)
+
+// mayName tells whether the policy may change an annotation of that key.
+func mayName(key string) string {
+	return fmt.Sprintf("(variables.clusterWide || %s != '%s')", key, overrides.AccountAnnotation)
+}
+
+// isOthersKind tells whether a selector names a kind that OverridePolicies don't change.
+func isOthersKind(selector string) string {
+	var conditions []string
+	for _, group := range slices.Sorted(maps.Keys(overrides.OthersKinds)) {
+		condition := selector + ".apiVersion.startsWith('" + group + "/')"
+		if group == "" {
+			condition = "!" + selector + ".apiVersion.contains('/')"
+		}
+		if kinds := overrides.OthersKinds[group]; kinds != nil {
+			condition += " && " + selector + ".kind in ['" + strings.Join(kinds, "', '") + "']"
+		}
+		conditions = append(conditions, condition)
+	}
+	return strings.Join(conditions, " || ")
+}
+
+// othersKindNames lists them for people.
+func othersKindNames() string {
+	var names []string
+	for _, group := range slices.Sorted(maps.Keys(overrides.OthersKinds)) {
+		if kinds := overrides.OthersKinds[group]; kinds != nil {
+			names = append(names, kinds...)
+		} else {
+			names = append(names, group)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func clusterTaintPolicies() admissionv1.ValidatingAdmissionPolicySpec {

@@ -121,16 +121,18 @@ func TemplateKeyOf(object client.Object, gvk schema.GroupVersionKind) TemplateKe
 	return TemplateKey{gvk, client.ObjectKeyFromObject(object)}
 }
 
-// TemplateOf is the object that a binding is for.
+// TemplateOf is the object that a binding is for. It is in the namespace of the binding, whatever that says: who may write there may not
+// be allowed to read elsewhere.
 func TemplateOf(b Binding) TemplateKey {
 	resource := b.BindingSpec().Resource
 	return TemplateKey{
 		schema.FromAPIVersionAndKind(resource.APIVersion, resource.Kind),
-		types.NamespacedName{Namespace: resource.Namespace, Name: resource.Name},
+		types.NamespacedName{Namespace: b.GetNamespace(), Name: resource.Name},
 	}
 }
 
-// GetTemplate gives nil if the object, or its kind, doesn't exist. The result is the caller's own.
+// GetTemplate gives nil if the object, or its kind, doesn't exist. One of a cluster-wide kind is not there with a namespace. The result
+// is the caller's own.
 func GetTemplate(ctx context.Context, reader client.Reader, key TemplateKey) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(key.GroupVersionKind)
@@ -140,6 +142,10 @@ func GetTemplate(ctx context.Context, reader client.Reader, key TemplateKey) (*u
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	// Caches leave the namespace out of account for such kinds.
+	if object.GetNamespace() != key.Namespace {
+		return nil, nil
 	}
 	return object, nil
 }

@@ -57,6 +57,9 @@ var errConflict = errors.New("the object exists in the member and is not managed
 // errBeingDeleted is an object that somebody deletes in the member. Its end wakes the Work.
 var errBeingDeleted = errors.New("the object is being deleted in the member; it comes back when it is gone")
 
+// errAnother is a manifest of an object that the Work was not made for, or that would not be that object in the member.
+var errAnother = errors.New("the manifest is of another object than the Work")
+
 // errNotInterpreted is an object that the member has, and of which the fleet does not understand what became of it.
 var errNotInterpreted = errors.New("the member has the object, but its state is not understood")
 
@@ -119,7 +122,7 @@ func resultOf(failures []error, err error) (reconcile.Result, error) {
 	for _, failure := range failures {
 		switch {
 		case errors.Is(failure, errBeingDeleted):
-		case errors.Is(failure, errConflict), errors.Is(failure, registration.ErrNotAllowed), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
+		case errors.Is(failure, errConflict), errors.Is(failure, errAnother), errors.Is(failure, registration.ErrNotAllowed), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
 			result.RequeueAfter = retryConflict
 		case apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure):
 			result.RequeueAfter = retryConflict
@@ -154,12 +157,15 @@ func (e *execution) applyManifest(ctx context.Context, member *members.Member, w
 	if err != nil {
 		return nil, err
 	}
-	if err := e.check(wanted); err != nil {
+	if err := errors.Join(isOf(work, wanted), e.check(wanted)); err != nil {
 		return nil, describe(wanted, err)
 	}
 	mapping, err := member.Mapping(wanted.GroupVersionKind())
 	if err != nil {
 		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot && wanted.GetNamespace() != "" {
+		return nil, describe(wanted, fmt.Errorf("%w: in the member the kind has no namespaces", errAnother))
 	}
 	observed, err := member.Managed(ctx, mapping, wanted.GetNamespace(), wanted.GetName())
 	if err != nil {
@@ -177,6 +183,20 @@ func (e *execution) applyManifest(ctx context.Context, member *members.Member, w
 	}
 	status, err := e.manifestStatus(ctx, index, mapping, observed)
 	return status, errors.Join(failure, err)
+}
+
+// isOf checks a manifest against the binding that the Work was made from: namespace and name of the object are those of the binding, or the
+// Work's own name tells them. Works that people wrote themselves are of no binding.
+func isOf(work *workv1alpha1.Work, wanted *unstructured.Unstructured) error {
+	key, made := bindings.OfWork(work)
+	if !made {
+		return nil
+	}
+	isNamed := key.Name == bindings.Name(wanted.GetName(), wanted.GetKind()) || work.Name == workName(wanted)
+	if !isNamed || key.Namespace != wanted.GetNamespace() {
+		return fmt.Errorf("%w, which was made from binding %s", errAnother, key)
+	}
+	return nil
 }
 
 func describe(object *unstructured.Unstructured, err error) error {

@@ -14,6 +14,7 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/rollouts"
+	"github.com/trellis-garden/trellis/pkg/federation/identity"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
@@ -24,6 +25,8 @@ type manifests struct {
 	interpreter *interpreter.Interpreter
 	// pruned is the object without what belongs to the fleet's API server. It is not changed.
 	pruned *unstructured.Unstructured
+	// identity is that of the object. No manifest has another.
+	identity identity.Identity
 	// divided objects get a number of replicas of their own in every cluster.
 	divided     bool
 	completions map[string]int64
@@ -76,7 +79,7 @@ func newManifests(ctx context.Context, in *interpreter.Interpreter, b bindings.B
 	}
 	spec := b.BindingSpec()
 	return &manifests{
-		interpreter: in, pruned: pruned, encoded: map[share][]byte{},
+		interpreter: in, pruned: pruned, identity: identity.Of(pruned), encoded: map[share][]byte{},
 		divided:     karmada.IsWorkload(spec) && len(spec.Components) == 0,
 		completions: interpreter.SplitCompletions(template, coreTargets(b), spec.Replicas),
 		policies:    slices.DeleteFunc(slices.Clone(policies), func(p overrides.Policy) bool { return !p.Selects(pruned) }),
@@ -100,6 +103,9 @@ func (m *manifests) encode(ctx context.Context, target workv1alpha2.TargetCluste
 	object, record, err := overrides.Apply(object, karmada.Identity(cluster), m.policies)
 	if err != nil {
 		return nil, overrides.Record{}, err
+	}
+	if err := m.identity.Check(identity.Of(object)); err != nil {
+		return nil, overrides.Record{}, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	for key, value := range m.marks {
 		bindings.SetAnnotation(object, key, value)

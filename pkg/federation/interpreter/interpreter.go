@@ -3,6 +3,7 @@ package interpreter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,7 @@ import (
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/federation/identity"
 )
 
 // Health of an object in a member.
@@ -106,7 +108,8 @@ func (i *Interpreter) Components(ctx context.Context, object *unstructured.Unstr
 // Revise gives a copy of the object with a cluster's share of the replicas. Objects without such a number stay as they are.
 func (i *Interpreter) Revise(ctx context.Context, object *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
 	if rules := i.rulesFor(object, configv1alpha1.InterpreterOperationReviseReplica); rules != nil {
-		return rules.Revise(ctx, object, replicas)
+		revised, err := rules.Revise(ctx, object, replicas)
+		return stays(configv1alpha1.InterpreterOperationReviseReplica, object, revised, err)
 	}
 	return revise(object, replicas)
 }
@@ -116,7 +119,8 @@ func (i *Interpreter) Revise(ctx context.Context, object *unstructured.Unstructu
 func (i *Interpreter) Prune(ctx context.Context, template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	pruned := prune(template)
 	if rules := i.rulesFor(template, configv1alpha1.InterpreterOperationPrune); rules != nil {
-		return rules.Prune(ctx, pruned)
+		result, err := rules.Prune(ctx, pruned)
+		return stays(configv1alpha1.InterpreterOperationPrune, pruned, result, err)
 	}
 	return pruned, nil
 }
@@ -125,9 +129,22 @@ func (i *Interpreter) Prune(ctx context.Context, template *unstructured.Unstruct
 // from the result stay as they are in the member.
 func (i *Interpreter) Retain(ctx context.Context, wanted, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if rules := i.rulesFor(wanted, configv1alpha1.InterpreterOperationRetain); rules != nil {
-		return rules.Retain(ctx, wanted, observed)
+		retained, err := rules.Retain(ctx, wanted, observed)
+		// What is as the member has it is the member's.
+		return stays(configv1alpha1.InterpreterOperationRetain, wanted, retained, err, identity.Of(observed))
 	}
 	return retain(wanted, observed), nil
+}
+
+// stays gives an answer about an object only if the object stays what it is.
+func stays(operation configv1alpha1.InterpreterOperation, before, after *unstructured.Unstructured, err error, tolerated ...identity.Identity) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := identity.Of(before).Check(identity.Of(after), tolerated...); err != nil {
+		return nil, fmt.Errorf("%s of the interpreter for %s: %w", operation, before.GetKind(), err)
+	}
+	return after, nil
 }
 
 // Aggregate adds up the statuses of all members into that of the template. wanted is the number of members that have the

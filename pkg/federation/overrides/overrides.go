@@ -15,6 +15,7 @@ import (
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
+	"github.com/trellis-garden/trellis/pkg/federation/identity"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
 	"github.com/trellis-garden/trellis/pkg/federation/selector"
 )
@@ -48,7 +49,7 @@ type Record struct {
 
 // Apply changes a copy of the object for a cluster: first by the cluster-wide policies that select it, then by those
 // of its namespace; in each scope the closer selector and then the later name come last, so that they win. An error
-// names the policy and the field; then nothing is changed at all.
+// names the policy and the field; then nothing is changed at all. What the object is always stays.
 func Apply(object *unstructured.Unstructured, cluster core.Cluster, policies []Policy) (*unstructured.Unstructured, Record, error) {
 	var record Record
 	result := object.DeepCopy()
@@ -93,12 +94,15 @@ func (p Policy) Selects(object *unstructured.Unstructured) bool {
 	return rankOf(p, object) != selector.NoMatch
 }
 
-// rankOf: a policy without selectors takes every object of its scope.
+// rankOf: a policy without selectors takes every object of its scope; a namespaced one only those that it may change.
 func rankOf(p Policy, object *unstructured.Unstructured) selector.Rank {
 	if p.Namespace != "" && p.Namespace != object.GetNamespace() {
 		return selector.NoMatch
 	}
 	if len(p.Spec.ResourceSelectors) == 0 {
+		if p.mayNotChange(object) {
+			return selector.NoMatch
+		}
 		return selector.ByKind
 	}
 	return selector.Best(p.Spec.ResourceSelectors, p.Namespace, object)
@@ -156,7 +160,7 @@ func applyPolicy(object *unstructured.Unstructured, cluster core.Cluster, policy
 		if !target.Matches(&cluster) {
 			continue
 		}
-		if err := applyOverriders(object, r.path+".overriders", r.overriders); err != nil {
+		if err := policy.applyOverriders(object, r.path+".overriders", r.overriders); err != nil {
 			return nil, err
 		}
 		applied = append(applied, Applied{PolicyName: policy.Name, Overriders: *r.overriders})
@@ -164,33 +168,64 @@ func applyPolicy(object *unstructured.Unstructured, cluster core.Cluster, policy
 	return applied, nil
 }
 
-// applyOverriders goes through the kinds of overriders in the order that the API promises.
-func applyOverriders(object *unstructured.Unstructured, path string, o *policyv1alpha1.Overriders) error {
+// step is one entry of the overriders. Errors begin with the field of the entry that is wrong.
+type step struct {
+	field string
+	apply func(*unstructured.Unstructured) error
+}
+
+// stepsOf gives the entries in the order that the API promises.
+func stepsOf(o *policyv1alpha1.Overriders) []step {
+	var steps []step
+	add := func(list string, i int, apply func(*unstructured.Unstructured) error) {
+		steps = append(steps, step{fmt.Sprintf("%s[%d]", list, i), apply})
+	}
 	for i, entry := range o.ImageOverrider {
-		if err := overrideImages(object, entry); err != nil {
-			return fmt.Errorf("%s.imageOverrider[%d].predicate.path: %w", path, i, err)
-		}
+		add("imageOverrider", i, func(object *unstructured.Unstructured) error { return overrideImages(object, entry) })
 	}
-	for _, entry := range o.CommandOverrider {
-		overrideStrings(object, entry, "command")
+	for i, entry := range o.CommandOverrider {
+		add("commandOverrider", i, func(object *unstructured.Unstructured) error { return overrideStrings(object, entry, "command") })
 	}
-	for _, entry := range o.ArgsOverrider {
-		overrideStrings(object, entry, "args")
+	for i, entry := range o.ArgsOverrider {
+		add("argsOverrider", i, func(object *unstructured.Unstructured) error { return overrideStrings(object, entry, "args") })
 	}
-	for _, entry := range o.LabelsOverrider {
-		object.SetLabels(overrideMap(object.GetLabels(), entry))
+	for i, entry := range o.LabelsOverrider {
+		add("labelsOverrider", i, func(object *unstructured.Unstructured) error {
+			object.SetLabels(overrideMap(object.GetLabels(), entry))
+			return nil
+		})
 	}
-	for _, entry := range o.AnnotationsOverrider {
-		object.SetAnnotations(overrideMap(object.GetAnnotations(), entry))
+	for i, entry := range o.AnnotationsOverrider {
+		add("annotationsOverrider", i, func(object *unstructured.Unstructured) error {
+			object.SetAnnotations(overrideMap(object.GetAnnotations(), entry))
+			return nil
+		})
 	}
 	for i, entry := range o.FieldOverrider {
-		if err := overrideField(object, entry); err != nil {
-			return fmt.Errorf("%s.fieldOverrider[%d].%w", path, i, err)
-		}
+		add("fieldOverrider", i, func(object *unstructured.Unstructured) error { return overrideField(object, entry) })
 	}
 	for i, entry := range o.Plaintext {
-		if err := overridePlaintext(object, entry); err != nil {
-			return fmt.Errorf("%s.plaintext[%d].%w", path, i, err)
+		add("plaintext", i, func(object *unstructured.Unstructured) error { return overridePlaintext(object, entry) })
+	}
+	return steps
+}
+
+// applyOverriders changes what the object holds. That it stays what it is, is checked after every entry.
+func (p Policy) applyOverriders(object *unstructured.Unstructured, path string, o *policyv1alpha1.Overriders) error {
+	steps := stepsOf(o)
+	if len(steps) > 0 && p.mayNotChange(object) {
+		return fmt.Errorf("%s: %w", path, errOthersRights(object))
+	}
+	before, account := identity.Of(object), p.account(object)
+	for _, s := range steps {
+		if err := s.apply(object); err != nil {
+			return fmt.Errorf("%s.%s.%w", path, s.field, err)
+		}
+		if err := before.Check(identity.Of(object)); err != nil {
+			return fmt.Errorf("%s.%s: %w", path, s.field, err)
+		}
+		if p.account(object) != account {
+			return fmt.Errorf("%s.%s: %w", path, s.field, errAccount)
 		}
 	}
 	return nil
@@ -201,6 +236,7 @@ func overridePlaintext(object *unstructured.Unstructured, entry policyv1alpha1.P
 	if err != nil {
 		return fmt.Errorf("value: %w", err)
 	}
+	own := ownMarks(object, entry.Path)
 	document, err := patch(object.Object, entry.Path, entry.Operator, value)
 	if err != nil {
 		return fmt.Errorf("path: %w; give a path that exists, or use operator add", err)
@@ -210,6 +246,7 @@ func overridePlaintext(object *unstructured.Unstructured, entry policyv1alpha1.P
 		return fmt.Errorf("path: %q would remove the whole object", entry.Path)
 	}
 	object.Object = changed
+	own.restore(object)
 	return nil
 }
 
@@ -299,17 +336,17 @@ func overrideImages(object *unstructured.Unstructured, entry policyv1alpha1.Imag
 	}
 	found, err := lookup(object.Object, entry.Predicate.Path)
 	if err != nil {
-		return err
+		return fmt.Errorf("predicate.path: %w", err)
 	}
 	name, ok := found.(string)
 	if !ok {
-		return fmt.Errorf("%q holds no string", entry.Predicate.Path)
+		return fmt.Errorf("predicate.path: %q holds no string", entry.Predicate.Path)
 	}
 	_, err = patch(object.Object, entry.Predicate.Path, policyv1alpha1.OverriderOpReplace, parseImage(name).override(entry).String())
 	return err
 }
 
-func overrideStrings(object *unstructured.Unstructured, entry policyv1alpha1.CommandArgsOverrider, field string) {
+func overrideStrings(object *unstructured.Unstructured, entry policyv1alpha1.CommandArgsOverrider, field string) error {
 	for _, container := range containers(object) {
 		if container["name"] != entry.ContainerName {
 			continue
@@ -327,6 +364,7 @@ func overrideStrings(object *unstructured.Unstructured, entry policyv1alpha1.Com
 		}
 		container[field] = list
 	}
+	return nil
 }
 
 // overrideField changes the JSON or YAML document that a string field holds.

@@ -38,7 +38,7 @@ func Trace(object *unstructured.Unstructured, cluster core.Cluster, policies []P
 				continue
 			}
 			before := result.DeepCopy()
-			if err := applyOverriders(result, r.path+".overriders", r.overriders); err != nil {
+			if err := policy.applyOverriders(result, r.path+".overriders", r.overriders); err != nil {
 				return nil, fmt.Errorf("%s: %w", policy, err)
 			}
 			changes("", before.Object, result.Object, func(path string, value any) {

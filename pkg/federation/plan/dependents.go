@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -35,7 +36,9 @@ func (p *predictor) attach(ctx context.Context, referrer types.NamespacedName) m
 		return attached
 	}
 	refers, err := references.Of(ctx, p.Interpreter, o.Then)
-	if err != nil {
+	if errors.Is(err, references.ErrElsewhere) {
+		o.change.note("what it does not take along: %v", err)
+	} else if err != nil {
 		o.change.note("what it takes along could not be found out: %v", err)
 		return p.attachedNow(referrer)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,8 @@ func (r Reference) Matches(gvk schema.GroupVersionKind, object *unstructured.Uns
 	return r.Name == object.GetName()
 }
 
-// Of gives what an object refers to. An error that wraps [ErrWrong] is one of what is written in the object.
+// Of gives what an object refers to. An error that wraps [ErrWrong] is one of what is written in the object. One that wraps [ErrElsewhere]
+// names references that are not followed, and comes with all others.
 func Of(ctx context.Context, source Source, object *unstructured.Unstructured) ([]Reference, error) {
 	found, err := source.Dependencies(ctx, object)
 	if err != nil {
@@ -59,11 +61,38 @@ func Of(ctx context.Context, source Source, object *unstructured.Unstructured) (
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrong, err)
 	}
-	return references, nil
+	return within(object.GetNamespace(), references)
 }
 
 // ErrWrong is wrapped by errors that do not pass before the object changes.
 var ErrWrong = errors.New("references cannot be understood")
+
+// ErrElsewhere is wrapped by errors about objects that an object of a namespace does not take along. Its author may not be allowed to read
+// them in the fleet, or to create them in a member.
+var ErrElsewhere = errors.New("an object of a namespace takes along objects of that namespace only")
+
+// within takes out what is elsewhere. Cluster-wide objects, which only administrators write, may take along any.
+func within(namespace string, all []Reference) ([]Reference, error) {
+	if namespace == "" {
+		return all, nil
+	}
+	var followed []Reference
+	var left []string
+	for _, r := range all {
+		if r.Namespace == namespace {
+			followed = append(followed, r)
+		} else {
+			left = append(left, fmt.Sprintf("%s %q of namespace %q", r.Kind, r.Name, r.Namespace))
+		}
+	}
+	if len(left) == 0 {
+		return followed, nil
+	}
+	return followed, fmt.Errorf("%w, %s; not %s", ErrElsewhere, namespace, strings.Join(left[:min(len(left), mostNamed)], ", "))
+}
+
+// mostNamed is how many references an error names.
+const mostNamed = 5
 
 // Find gives the objects that are meant.
 func Find(ctx context.Context, reader client.Reader, r Reference) ([]*unstructured.Unstructured, error) {
@@ -83,9 +112,12 @@ func Find(ctx context.Context, reader client.Reader, r Reference) ([]*unstructur
 	if err != nil {
 		return nil, fmt.Errorf("listing dependencies of kind %s: %w", r.Kind, err)
 	}
-	result := make([]*unstructured.Unstructured, len(list.Items))
+	var result []*unstructured.Unstructured
 	for i := range list.Items {
-		result[i] = &list.Items[i]
+		// Of a cluster-wide kind, caches list all.
+		if list.Items[i].GetNamespace() == r.Namespace {
+			result = append(result, &list.Items[i])
+		}
 	}
 	return result, nil
 }

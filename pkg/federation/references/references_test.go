@@ -1,10 +1,13 @@
 package references
 
 import (
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
@@ -92,5 +95,22 @@ func TestAnnotation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestObjectsOfNamespacesTakeAlongThoseOfTheirOwn(t *testing.T) {
+	reference := func(namespace string) Reference {
+		return Reference{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}
+	}
+	all := []Reference{reference("kube-system"), reference("shop"), reference("")}
+	got, err := within("shop", all)
+	if len(got) != 1 || got[0].Namespace != "shop" || !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), `Secret "a" of namespace "kube-system", Secret "a" of namespace ""`) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err = within("shop", all[1:2]); len(got) != 1 || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err = within("", all); len(got) != 3 || err != nil {
+		t.Errorf("cluster-wide: %v, %v", got, err)
 	}
 }

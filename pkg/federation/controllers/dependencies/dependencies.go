@@ -79,6 +79,9 @@ func (d *dependencies) references(ctx context.Context, referrer bindings.Binding
 		return found, nil
 	}
 	d.events.Eventf(template, referrer, corev1.EventTypeWarning, "DependenciesNotUnderstood", "Propagate", "%v", err)
+	if errors.Is(err, references.ErrElsewhere) {
+		return found, nil
+	}
 	if errors.Is(err, references.ErrWrong) {
 		return nil, reconcile.TerminalError(err)
 	}
