@@ -10,6 +10,7 @@ package demux
 
 import (
 	"hash"
+	"hash/maphash"
 	"net/netip"
 	"slices"
 	"sync"
@@ -62,6 +63,12 @@ var DefaultLimits = Limits{
 	HashesPerSecond:      300_000,
 	HashesPerSource:      30_000,
 }
+
+// sessionMemory is what a session takes, with the caller's socket and goroutine, and the kernel's part of it.
+const sessionMemory = 12 << 10
+
+// Memory is what all sessions together take at most, in bytes.
+func (l Limits) Memory() int { return l.Sessions * sessionMemory }
 
 // redialAfter is how long an initiation may stay unanswered until the next one takes another way to the server.
 const redialAfter = time.Second
@@ -159,7 +166,7 @@ func New(limits Limits, closed func(*Session)) *Table {
 		byIndex:  map[clientIndex]*Session{},
 		owners:   map[uint32]*owner{},
 		lastOf:   map[netip.AddrPort]*Session{},
-		sources:  newSources(),
+		sources:  sources{seed: maphash.MakeSeed()},
 	}
 }
 

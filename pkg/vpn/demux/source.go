@@ -39,18 +39,18 @@ func (s *source) remember(server *server) {
 	s.next = (s.next + 1) % serversPerSource
 }
 
-// sources holds all sources.
+// sources holds all sources that sent an initiation.
 type sources struct {
-	seed    maphash.Seed
-	sources []source
-}
-
-func newSources() sources {
-	return sources{seed: maphash.MakeSeed(), sources: make([]source, sourceCount)}
+	seed  maphash.Seed
+	known [sourceCount]*source
 }
 
 func (s *sources) of(client netip.AddrPort) *source {
-	return &s.sources[maphash.Comparable(s.seed, SourceOf(client))%sourceCount]
+	known := &s.known[maphash.Comparable(s.seed, SourceOf(client))%sourceCount]
+	if *known == nil {
+		*known = &source{}
+	}
+	return *known
 }
 
 // bucket is an amount that grows with time, up to that of a second. It begins full.
