@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -26,9 +28,9 @@ type Config struct {
 	TLSAddress, ProxyAddress, WireGuardAddress string
 	// HealthAddress is where /healthz, /readyz and /metrics are served.
 	HealthAddress string
-	// MaxConnections bounds TCP connections, Limits WireGuard sessions.
-	MaxConnections int
-	Limits         demux.Limits
+	// Streams bounds the TCP connections of each listener, Tunnels WireGuard sessions.
+	Streams Limits
+	Tunnels demux.Limits
 	// Cluster is the seed's API server.
 	Cluster *rest.Config
 	// Log receives what happens.
@@ -41,11 +43,18 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	relay, err := relay.Listen(ctx, config.Log.WithName("wireguard"), config.WireGuardAddress, config.Limits)
+	relay, err := relay.Listen(ctx, config.Log.WithName("wireguard"), config.WireGuardAddress, config.Tunnels)
 	if err != nil {
 		return errors.Join(err, listeners[0].Close(), listeners[1].Close())
 	}
-	streams := NewStreams(config.Log.WithName("tls"), config.MaxConnections)
+	limits, err := withinFiles(config.Streams, config.Tunnels)
+	if err != nil {
+		return errors.Join(err, listeners[0].Close(), listeners[1].Close())
+	}
+	if limits != config.Streams {
+		config.Log.Info("The limit of open files is too low for all connections", "connections", limits.Connections, "handshakes", limits.Handshakes)
+	}
+	streams := NewStreams(config.Log.WithName("tls"), limits)
 	watcher, err := NewWatcher(config.Log.WithName("watch"), config.Cluster, func(routes Routes, servers []demux.Server) {
 		streams.SetRoutes(routes)
 		relay.SetServers(servers)
@@ -63,6 +72,19 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return endpoints(watcher, streams, relay).Run(ctx, config.HealthAddress) })
 	return group.Wait()
+}
+
+// otherFiles are the file descriptors for all but connections and tunnels: the seed's API server, ports, health checks, the runtime.
+const otherFiles = 128
+
+// withinFiles fits limits of connections into the files that the process may open, after tunnels.
+func withinFiles(limits Limits, tunnels demux.Limits) (Limits, error) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return limits, fmt.Errorf("limit of open files: %w", err)
+	}
+	most := int(min(files.Cur, math.MaxInt32))
+	return limits.within(max(most-tunnels.Sessions-otherFiles, most/2)), nil
 }
 
 func listenTCP(ctx context.Context, addresses ...string) ([]net.Listener, error) {
