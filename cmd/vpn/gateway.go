@@ -23,7 +23,10 @@ backend in the route's own namespace), without terminating them. A second port t
 PROXY protocol v2 header instead. WireGuard packets go to the Services labelled ` + vpn.LabelWireGuard + `=true, told apart
 by the public key in their annotation ` + vpn.AnnotationPublicKey + `.
 
-It needs get, list and watch for tlsroutes and services, and waits for the TLSRoute CRD when it is not there yet.`,
+TLSRoutes have only the host names that the annotation ` + vpn.AnnotationHosts + ` of their Namespace lists, and WireGuard
+Services only the key in its annotation ` + vpn.AnnotationPublicKey + `; those of --operator-namespace may have all.
+
+It needs get, list and watch for tlsroutes, services and namespaces, and waits for the TLSRoute CRD when it is not there yet.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			config.Log = log()
@@ -47,6 +50,7 @@ It needs get, list and watch for tlsroutes and services, and waits for the TLSRo
 	flags.IntVar(&streams.PerRoute, "max-connections-per-route", 0, "TCP connections to the hosts of one TLSRoute at a port; 0: as many as remain free")
 	flags.IntVar(&tunnels.Sessions, "max-tunnels", tunnels.Sessions, "WireGuard sessions at a time")
 	flags.IntVar(&tunnels.PerServer, "max-tunnels-per-shoot", tunnels.PerServer, "WireGuard sessions of one Service at a time")
+	flags.StringVar(&config.OperatorNamespace, "operator-namespace", "garden", "namespace whose TLSRoutes may have all host names")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the seed; the service account of the pod when empty")
 	return command
 }

@@ -26,10 +26,10 @@ var smallLimits = Limits{Connections: 64, Handshakes: 64}
 func victim(t *testing.T) *Streams {
 	t.Helper()
 	streams := NewStreams(logr.Discard(), smallLimits)
-	streams.SetRoutes(BuildRoutes([]*gatewayv1.TLSRoute{
+	streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{
 		tlsRoute("one", 0, apiServer(t, "one"), "one.example.org"),
 		tlsRoute("two", 0, apiServer(t, "two"), "two.example.org"),
-	}, servicesByKey(service("one", "kube-apiserver", "127.0.0.1"), service("two", "kube-apiserver", "127.0.0.1"))))
+	}, service("one", "kube-apiserver", "127.0.0.1"), service("two", "kube-apiserver", "127.0.0.1")))
 	return streams
 }
 
@@ -49,15 +49,11 @@ func dialFrom(t *testing.T, from, to string, send []byte) net.Conn {
 // helloFor is a whole ClientHello.
 func helloFor(t *testing.T, host string) []byte {
 	t.Helper()
-	client, server := net.Pipe()
-	defer client.Close()
-	go func() { _ = tls.Client(client, &tls.Config{ServerName: host}).Handshake() }()
-	buf := make([]byte, 16<<10)
-	n, err := server.Read(buf)
+	hello, err := helloBytes(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return buf[:n]
+	return hello
 }
 
 // requireService is that an honest client from another address gets its answers, soon.
@@ -201,8 +197,8 @@ func TestMemoryOfConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			streams := NewStreams(logr.Discard(), Limits{Connections: 2 * count, Handshakes: 2 * count})
 			streams.patience = time.Minute
-			streams.SetRoutes(BuildRoutes([]*gatewayv1.TLSRoute{tlsRoute("one", 0, port, "one.example.org")},
-				servicesByKey(service("one", "kube-apiserver", "127.0.0.1"))))
+			streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{tlsRoute("one", 0, port, "one.example.org")},
+				service("one", "kube-apiserver", "127.0.0.1")))
 			address := listenerFor(t, streams.ServeTLS)
 			before := memoryInUse()
 			for range count {

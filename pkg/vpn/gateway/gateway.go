@@ -31,8 +31,9 @@ type Config struct {
 	// Streams bounds the TCP connections of each listener, Tunnels WireGuard sessions.
 	Streams Limits
 	Tunnels demux.Limits
-	// Cluster is the seed's API server.
-	Cluster *rest.Config
+	// Cluster is the seed's API server, OperatorNamespace the namespace whose TLSRoutes and Services may have all hosts and keys.
+	Cluster           *rest.Config
+	OperatorNamespace string
 	// Log receives what happens.
 	Log logr.Logger
 }
@@ -55,7 +56,7 @@ func Run(ctx context.Context, config Config) error {
 		config.Log.Info("The limit of open files is too low for all connections", "connections", limits.Connections, "handshakes", limits.Handshakes)
 	}
 	streams := NewStreams(config.Log.WithName("tls"), limits)
-	watcher, err := NewWatcher(config.Log.WithName("watch"), config.Cluster, func(routes Routes, servers []demux.Server) {
+	watcher, err := NewWatcher(config.Log.WithName("watch"), config.Cluster, config.OperatorNamespace, func(routes Routes, servers []demux.Server) {
 		streams.SetRoutes(routes)
 		relay.SetServers(servers)
 		config.Log.V(1).Info("Routes changed", "hosts", routes.Len(), "wireguardServers", len(servers))
@@ -109,7 +110,7 @@ func endpoints(watcher *Watcher, streams *Streams, relay *relay.Relay) health.Se
 			case <-watcher.Synced():
 				return nil
 			default:
-				return errors.New("the seed's Services are not known yet")
+				return errors.New("the seed's Services and Namespaces are not known yet")
 			}
 		},
 		Metrics: func() map[string]float64 {

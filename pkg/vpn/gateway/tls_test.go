@@ -64,12 +64,12 @@ func testStreams(t *testing.T) *Streams {
 		service("one", "kube-apiserver", "127.0.0.1"), service("two", "kube-apiserver", "127.0.0.1"), service("down", "kube-apiserver", "127.0.0.1"),
 	}
 	streams := NewStreams(logr.Discard(), DefaultLimits)
-	streams.SetRoutes(BuildRoutes([]*gatewayv1.TLSRoute{
+	streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{
 		tlsRoute("one", 0, apiServer(t, "one"), "api.one.example.org"),
 		tlsRoute("two", 0, apiServer(t, "two"), "*.two.example.org"),
 		tlsRoute("down", 0, closedPort(t), "down.example.org"),
 		tlsRoute("gone", 0, 443, "gone.example.org"),
-	}, servicesByKey(services...)))
+	}, services...))
 	return streams
 }
 
@@ -168,8 +168,8 @@ func TestStreamsKeepHalfClosedConnections(t *testing.T) {
 	}()
 	streams := NewStreams(logr.Discard(), Limits{Connections: 1, Handshakes: 1})
 	port := int32(backend.Addr().(*net.TCPAddr).Port)
-	streams.SetRoutes(BuildRoutes([]*gatewayv1.TLSRoute{tlsRoute("one", 0, port, "api.example.org")},
-		servicesByKey(service("one", "kube-apiserver", "127.0.0.1"))))
+	streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{tlsRoute("one", 0, port, "api.example.org")},
+		service("one", "kube-apiserver", "127.0.0.1")))
 	proxy := apiserverproxy.New(apiserverproxy.Config{
 		Gateway: listenerFor(t, streams.ServeProxy), Authority: "api.example.org", Log: logr.Discard(),
 	})
