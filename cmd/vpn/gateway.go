@@ -13,7 +13,7 @@ import (
 )
 
 func newGateway(log func() logr.Logger) *cobra.Command {
-	config := gateway.Config{Limits: demux.DefaultLimits}
+	config := gateway.Config{Streams: gateway.DefaultLimits, Tunnels: demux.DefaultLimits}
 	var kubeconfig string
 	command := &cobra.Command{
 		Use:   "gateway",
@@ -23,7 +23,10 @@ backend in the route's own namespace), without terminating them. A second port t
 PROXY protocol v2 header instead. WireGuard packets go to the Services labelled ` + vpn.LabelWireGuard + `=true, told apart
 by the public key in their annotation ` + vpn.AnnotationPublicKey + `.
 
-It needs get, list and watch for tlsroutes and services, and waits for the TLSRoute CRD when it is not there yet.`,
+TLSRoutes have only the host names that the annotation ` + vpn.AnnotationHosts + ` of their Namespace lists, and WireGuard
+Services only the key in its annotation ` + vpn.AnnotationPublicKey + `; those of --operator-namespace may have all.
+
+It needs get, list and watch for tlsroutes, services and namespaces, and waits for the TLSRoute CRD when it is not there yet.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			config.Log = log()
@@ -40,8 +43,14 @@ It needs get, list and watch for tlsroutes and services, and waits for the TLSRo
 	flags.StringVar(&config.ProxyAddress, "proxy-address", ":8443", "TCP address for connections with a PROXY protocol v2 header")
 	flags.StringVar(&config.WireGuardAddress, "wireguard-address", fmt.Sprintf(":%d", vpn.WireGuardPort), "UDP address for WireGuard")
 	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz and /metrics")
-	flags.IntVar(&config.MaxConnections, "max-connections", 16384, "TCP connections at a time")
-	flags.IntVar(&config.Limits.Sessions, "max-tunnels", config.Limits.Sessions, "WireGuard sessions at a time")
+	streams, tunnels := &config.Streams, &config.Tunnels
+	flags.IntVar(&streams.Connections, "max-connections", streams.Connections, "TCP connections of each port at a time")
+	flags.IntVar(&streams.Handshakes, "max-handshakes", streams.Handshakes, "TCP connections of each port that did not say yet which host they want")
+	flags.IntVar(&streams.PerSource, "max-connections-per-source", 0, "TCP connections of one client address at a port; 0: as many as remain free")
+	flags.IntVar(&streams.PerRoute, "max-connections-per-route", 0, "TCP connections to the hosts of one TLSRoute at a port; 0: as many as remain free")
+	flags.IntVar(&tunnels.Sessions, "max-tunnels", tunnels.Sessions, "WireGuard sessions at a time")
+	flags.IntVar(&tunnels.PerServer, "max-tunnels-per-shoot", tunnels.PerServer, "WireGuard sessions of one Service at a time")
+	flags.StringVar(&config.OperatorNamespace, "operator-namespace", "garden", "namespace whose TLSRoutes may have all host names")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the seed; the service account of the pod when empty")
 	return command
 }

@@ -21,19 +21,30 @@ func measureFederation(ctx context.Context) ([]measurement, error) {
 
 // goBenchmark returns the lowest median of a metric over the sub-benchmarks of a benchmark.
 func goBenchmark(ctx context.Context, pkg, name, metric string) (float64, error) {
+	found, err := goBenchmarks(ctx, pkg, name, metric)
+	if err != nil {
+		return 0, err
+	}
+	return found[metric], nil
+}
+
+// goBenchmarks returns the lowest medians of metrics over the sub-benchmarks of a benchmark.
+func goBenchmarks(ctx context.Context, pkg, name string, metrics ...string) (map[string]float64, error) {
 	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", "5s", "-count", strconv.Itoa(rounds), pkg)
 	out, err := command.CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w: %s", name, err, out)
+		return nil, fmt.Errorf("%s: %w: %s", name, err, out)
 	}
-	values := parseBenchmark(string(out), metric)
-	if len(values) == 0 {
-		return 0, fmt.Errorf("%s reports no %s: %s", name, metric, out)
-	}
-	var lowest float64
-	for _, v := range values {
-		if m := median(v); lowest == 0 || m < lowest {
-			lowest = m
+	lowest := map[string]float64{}
+	for _, metric := range metrics {
+		values := parseBenchmark(string(out), metric)
+		if len(values) == 0 {
+			return nil, fmt.Errorf("%s reports no %s: %s", name, metric, out)
+		}
+		for _, v := range values {
+			if m := median(v); lowest[metric] == 0 || m < lowest[metric] {
+				lowest[metric] = m
+			}
 		}
 	}
 	return lowest, nil

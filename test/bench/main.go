@@ -20,9 +20,9 @@ import (
 const rounds = 3
 
 var (
-	areas = []string{"up", "shoot", "federation", "fleet", "placement", "garden", "fresh"}
+	areas = []string{"up", "shoot", "federation", "fleet", "placement", "garden", "gateway", "fresh"}
 	// usualAreas are measured when none is named.
-	usualAreas = []string{"up", "shoot", "federation", "fleet", "placement", "garden"}
+	usualAreas = []string{"up", "shoot", "federation", "fleet", "placement", "garden", "gateway"}
 )
 
 func main() {
@@ -78,6 +78,9 @@ func run(ctx context.Context, chosen []string) (err error) {
 		return err
 	}
 	if err := measure("garden", func() ([]measurement, error) { return measureGarden(ctx) }); err != nil {
+		return err
+	}
+	if err := measure("gateway", func() ([]measurement, error) { return measureGateway(ctx) }); err != nil {
 		return err
 	}
 	if slices.Contains(chosen, "up") || slices.Contains(chosen, "shoot") {

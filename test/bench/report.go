@@ -62,6 +62,9 @@ var targets = []target{
 	{figureLatency99, 500, 100, true},
 	{figureMemory, 1500, 500, true},
 	{figurePeak, 2500, 1000, true},
+	{figureStrangers50, 0, 0, true},
+	{figureStrangers99, 200, 50, true},
+	{figureStrangersMemory, 960, 256, true},
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -19,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 const (
@@ -61,7 +63,7 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the infrastructure's.
 	c.vpn = g.Add(flow.Task{
 		Name: "Deploying vpn-seed-server", SkipIf: o.Plan.Workerless, Dependencies: append([]flow.TaskID{f.secrets}, o.ifNodesUnknown(infrastructure)...),
-		Fn: apply(func(ctx context.Context) error { return o.vpnSeedServer().Deploy(ctx) }),
+		Fn: apply(o.deployVPNSeedServer),
 	})
 	c.all = append(c.all, c.apiServer)
 	c.all = append(c.all, o.addCompanion(g, "kube-controller-manager", false, c.apiServer, o.kubeControllerManager))
@@ -174,6 +176,36 @@ func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
 		values.VPN = &kubeapiserver.VPNValues{}
 	}
 	return values
+}
+
+// deployVPNSeedServer deploys the seed's end of the tunnel, whose key the gateway takes from the Namespace.
+func (o *Operation) deployVPNSeedServer(ctx context.Context) error {
+	_, key, err := vpnseedserver.ShootKeys(ctx, o.secrets)
+	if err != nil {
+		return err
+	}
+	if err := giveKey(ctx, o.Seed, o.Plan.Namespace, string(key)); err != nil {
+		return err
+	}
+	return o.vpnSeedServer().Deploy(ctx)
+}
+
+// giveKey notes at a namespace which WireGuard key its Service may have. It is a patch of its own, so that applying the Namespace, before
+// there is a key, does not take it away.
+func giveKey(ctx context.Context, seed client.Client, name, key string) error {
+	namespace := &corev1.Namespace{}
+	if err := seed.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return fmt.Errorf("reading Namespace %s: %w", name, err)
+	}
+	if namespace.Annotations[vpn.AnnotationPublicKey] == key {
+		return nil
+	}
+	patch := client.MergeFrom(namespace.DeepCopy())
+	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, vpn.AnnotationPublicKey, key)
+	if err := seed.Patch(ctx, namespace, patch); err != nil {
+		return fmt.Errorf("giving Namespace %s its WireGuard key: %w", name, err)
+	}
+	return nil
 }
 
 // vpnSeedServer is the seed's end of the tunnel.

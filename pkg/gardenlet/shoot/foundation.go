@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/secrets"
+	"github.com/trellis-garden/trellis/pkg/vpn"
 )
 
 // foundation are the tasks that all others rely on.
@@ -81,7 +83,10 @@ func (o *Operation) namespace() *corev1.Namespace {
 	for _, extension := range o.Plan.Extensions {
 		labels[gardencorev1beta1.LabelExtensionPrefix+extension.Type] = "true"
 	}
-	annotations := map[string]string{gardencorev1beta1.AnnotationShootUID: o.Plan.UID}
+	annotations := map[string]string{
+		gardencorev1beta1.AnnotationShootUID: o.Plan.UID,
+		vpn.AnnotationHosts:                  strings.ToLower(strings.Join(o.Plan.APIServer.ExternalHostnames, ",")),
+	}
 	if digest := o.Plan.APIServer.Digest; digest != "" {
 		annotations[annotationFiles] = digest
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,8 @@ const (
 	maxMessageLength = 1 << 14
 	// maxRecords bounds into how many records a hello may be split.
 	maxRecords = 32
+	// firstRead is how much room a hello gets before any of it came.
+	firstRead = 2 << 10
 )
 
 // ErrNotTLS says that the bytes are no TLS ClientHello.
@@ -33,30 +36,60 @@ var ErrNotTLS = errors.New("not a TLS ClientHello")
 var ErrNoServerName = errors.New("the TLS ClientHello names no server (SNI)")
 
 // Read reads a ClientHello from r, and returns its server name in lower case and every byte that was read, also when it
-// fails.
+// fails. What it holds grows with what came, not with what the client announces, to about maxMessageLength.
 func Read(r io.Reader) (serverName string, read []byte, err error) {
-	var message []byte
-	read = make([]byte, 0, 2048)
+	read = make([]byte, 0, firstRead)
+	var records []span
 	for range maxRecords {
-		start := len(read)
-		if read, err = readRecord(r, read); err != nil {
+		if read, err = readRecord(r, read, records); err != nil {
 			return "", read, err
 		}
-		message = append(message, read[start+recordHeaderLength:]...)
-		complete, err := isComplete(message)
+		records = append(records, span{end(records) + recordHeaderLength, len(read)})
+		complete, err := isComplete(read, records)
 		if err != nil {
 			return "", read, err
 		}
 		if complete {
-			serverName, err := Parse(message)
+			serverName, err := Parse(join(read, records, len(read)))
 			return serverName, read, err
 		}
 	}
 	return "", read, fmt.Errorf("%w: split into more than %d records", ErrNotTLS, maxRecords)
 }
 
-// readRecord appends one handshake record to buf.
-func readRecord(r io.Reader, buf []byte) ([]byte, error) {
+// span is where the content of a record lies in what was read.
+type span struct{ from, to int }
+
+// end is where the last record ends.
+func end(records []span) int {
+	if len(records) == 0 {
+		return 0
+	}
+	return records[len(records)-1].to
+}
+
+// join returns the first n bytes of the message that is spread over records, without copying it when it lies in one.
+func join(read []byte, records []span, n int) []byte {
+	message := read[records[0].from:records[0].to:records[0].to]
+	for _, record := range records[1:] {
+		if len(message) >= n {
+			break
+		}
+		message = append(message, read[record.from:record.to]...)
+	}
+	return message[:min(n, len(message))]
+}
+
+// lengthOf is the length of the message so far.
+func lengthOf(records []span) (n int) {
+	for _, record := range records {
+		n += record.to - record.from
+	}
+	return n
+}
+
+// readRecord appends one handshake record to buf, in which records lie already.
+func readRecord(r io.Reader, buf []byte, records []span) ([]byte, error) {
 	buf, err := readN(r, buf, recordHeaderLength)
 	if err != nil {
 		return buf, err
@@ -66,29 +99,41 @@ func readRecord(r io.Reader, buf []byte) ([]byte, error) {
 	if header[0] != recordTypeHandshake || header[1] != 3 || length == 0 || length > maxRecordLength {
 		return buf, fmt.Errorf("%w: record header % x", ErrNotTLS, header)
 	}
+	if sum := lengthOf(records) + length; sum > messageHeaderLength+maxMessageLength {
+		return buf, fmt.Errorf("%w: records of %d bytes", ErrNotTLS, sum)
+	}
 	return readN(r, buf, length)
 }
 
+// readN appends n bytes to buf, which grows as they come.
 func readN(r io.Reader, buf []byte, n int) ([]byte, error) {
-	start := len(buf)
-	buf = append(buf, make([]byte, n)...)
-	got, err := io.ReadFull(r, buf[start:])
-	return buf[:start+got], err
+	for n > 0 {
+		buf = slices.Grow(buf, 1)
+		room := min(n, cap(buf)-len(buf))
+		got, err := io.ReadFull(r, buf[len(buf):len(buf)+room])
+		buf = buf[:len(buf)+got]
+		if err != nil {
+			return buf, err
+		}
+		n -= room
+	}
+	return buf, nil
 }
 
-// isComplete says whether message holds the whole ClientHello.
-func isComplete(message []byte) (bool, error) {
-	if message[0] != messageClientHello {
-		return false, fmt.Errorf("%w: handshake message of type %d", ErrNotTLS, message[0])
+// isComplete says whether records hold the whole ClientHello.
+func isComplete(read []byte, records []span) (bool, error) {
+	header := join(read, records, messageHeaderLength)
+	if header[0] != messageClientHello {
+		return false, fmt.Errorf("%w: handshake message of type %d", ErrNotTLS, header[0])
 	}
-	if len(message) < messageHeaderLength {
+	if len(header) < messageHeaderLength {
 		return false, nil
 	}
-	length := messageLength(message)
+	length := messageLength(header)
 	if length > maxMessageLength {
 		return false, fmt.Errorf("%w: message of %d bytes", ErrNotTLS, length)
 	}
-	return len(message) >= messageHeaderLength+length, nil
+	return lengthOf(records) >= messageHeaderLength+length, nil
 }
 
 func messageLength(message []byte) int {

@@ -58,6 +58,7 @@ func TestRead(t *testing.T) {
 		"cut off in the body":          {input: named[:100], err: io.ErrUnexpectedEOF},
 		"nothing":                      {input: nil, err: io.EOF},
 		"another handshake message":    {input: []byte{22, 3, 1, 0, 4, 2, 0, 0, 0}, err: ErrNotTLS},
+		"a hello in huge records":      {input: hugeRecords(), err: ErrNotTLS},
 		"a huge message":               {input: []byte{22, 3, 1, 0, 4, 1, 0xff, 0, 0}, err: ErrNotTLS},
 		"empty body":                   {input: []byte{22, 3, 1, 0, 4, 1, 0, 0, 0}, err: ErrNotTLS},
 	}
@@ -82,6 +83,13 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// hugeRecords announces more than a hello may have; what would follow is not waited for.
+func hugeRecords() []byte {
+	records := append([]byte{22, 3, 1, 0, 3, 1, 0, 0x40}, 22, 3, 1, 0x40, 0)
+	records = append(records, make([]byte, 1<<14)...)
+	return append(records, 22, 3, 1, 0x40, 0)
+}
+
 // The own parser and Go's must agree on the names of hellos that both accept.
 func FuzzRead(f *testing.F) {
 	f.Add(hello(f, &tls.Config{ServerName: "api.example.org"}))
@@ -91,6 +99,9 @@ func FuzzRead(f *testing.F) {
 		name, read, err := Read(bytes.NewReader(input))
 		if !bytes.HasPrefix(input, read) {
 			t.Fatal("the bytes that were read differ from the input")
+		}
+		if most := messageHeaderLength + maxMessageLength + maxRecords*recordHeaderLength; len(read) > most || cap(read) > 2*most {
+			t.Fatalf("read %d bytes into %d", len(read), cap(read))
 		}
 		theirs, ok := namedByGo(input)
 		if !ok || err != nil && !errors.Is(err, ErrNoServerName) {

@@ -10,7 +10,9 @@ package demux
 
 import (
 	"hash"
+	"hash/maphash"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,18 +40,35 @@ type Limits struct {
 	Idle time.Duration
 	// UnconfirmedIdle is the same for sessions to which no server answered.
 	UnconfirmedIdle time.Duration
-	// HashesPerSecond is how many mac1 hashes are computed for initiations from unknown addresses.
+	// PerServer is the number of sessions of one server, UnconfirmedPerServer how many of them it may not have answered yet. The oldest
+	// unconfirmed makes room, then the one that is silent for longest. 0 means no other limit than those of all.
+	PerServer, UnconfirmedPerServer int
+	// NewPerServer is how many sessions of one server begin in a second: each costs a socket. 0 means any number.
+	NewPerServer int
+	// HashesPerSecond is how many mac1 hashes are computed to find the servers of initiations from unknown addresses.
 	HashesPerSecond int
+	// HashesPerSource is how many of them are spent on initiations of one source that turn out to be for nobody; 0 means any number.
+	HashesPerSource int
 }
 
 // DefaultLimits fit a gateway of some thousand shoots.
 var DefaultLimits = Limits{
-	Sessions:        8192,
-	Unconfirmed:     1024,
-	Idle:            3 * time.Minute,
-	UnconfirmedIdle: 20 * time.Second,
-	HashesPerSecond: 300_000,
+	Sessions:             8192,
+	Unconfirmed:          1024,
+	Idle:                 3 * time.Minute,
+	UnconfirmedIdle:      20 * time.Second,
+	PerServer:            32,
+	UnconfirmedPerServer: 16,
+	NewPerServer:         16,
+	HashesPerSecond:      300_000,
+	HashesPerSource:      30_000,
 }
+
+// sessionMemory is what a session takes, with the caller's socket and goroutine, and the kernel's part of it.
+const sessionMemory = 12 << 10
+
+// Memory is what all sessions together take at most, in bytes.
+func (l Limits) Memory() int { return l.Sessions * sessionMemory }
 
 // redialAfter is how long an initiation may stay unanswered until the next one takes another way to the server.
 const redialAfter = time.Second
@@ -106,8 +125,8 @@ type Table struct {
 	owners      map[uint32]*owner
 	lastOf      map[netip.AddrPort]*Session
 	unconfirmed []*Session // oldest first; may hold sessions that are closed or confirmed by now
-	budget      float64    // mac1 hashes left
-	refilled    time.Time
+	hashes      bucket     // mac1 hashes left
+	sources     sources
 	pendingEnd  []*Session // sessions that ended while mu is held
 	mac         [lengthMAC1]byte
 }
@@ -115,6 +134,11 @@ type Table struct {
 type server struct {
 	Server
 	mac1 hash.Hash
+	// gone says that the server was removed.
+	gone bool
+	// sessions are those of the server, oldest first; beginnings how many more may begin.
+	sessions   []*Session
+	beginnings bucket
 }
 
 type pair struct {
@@ -142,7 +166,7 @@ func New(limits Limits, closed func(*Session)) *Table {
 		byIndex:  map[clientIndex]*Session{},
 		owners:   map[uint32]*owner{},
 		lastOf:   map[netip.AddrPort]*Session{},
-		budget:   float64(limits.HashesPerSecond),
+		sources:  sources{seed: maphash.MakeSeed()},
 	}
 }
 
@@ -163,9 +187,10 @@ func (t *Table) SetServers(servers []Server) {
 		delete(kept, s)
 		t.servers = append(t.servers, known)
 	}
-	for _, session := range t.sessions {
-		if _, gone := kept[session.Server]; gone {
-			t.end(session)
+	for _, removed := range kept {
+		removed.gone = true
+		for len(removed.sessions) > 0 {
+			t.end(removed.sessions[0])
 		}
 	}
 }
@@ -177,6 +202,12 @@ func newServer(s Server) *server {
 		panic(err) // only for keys of a wrong length
 	}
 	return &server{Server: s, mac1: mac}
+}
+
+func (s *server) remove(session *Session) {
+	if i := slices.Index(s.sessions, session); i >= 0 {
+		s.sessions = slices.Delete(s.sessions, i, i+1)
+	}
 }
 
 // FromClient finds the session of a packet that came from a client. The session's Link is nil when it is new.
@@ -274,30 +305,40 @@ func (t *Table) initiation(now time.Time, client netip.AddrPort, packet []byte) 
 	return session, Redial
 }
 
-// serverFor finds the server whose mac1 an initiation carries. The server that the client talked to last is tried for free.
+// serverFor finds the server whose mac1 an initiation carries. Those that the client's address and its source talked to last are tried
+// for free, the others as long as there are hashes left: junk costs a few hashes at most, however many servers there are.
 func (t *Table) serverFor(now time.Time, client netip.AddrPort, packet []byte) *server {
 	if last, ok := t.lastOf[client]; ok && t.matches(last.server, packet) {
 		return last.server
 	}
-	t.refill(now)
-	for _, server := range t.servers {
-		if t.budget < 1 {
-			return nil
-		}
-		t.budget--
-		if t.matches(server, packet) {
+	source := t.sources.of(client)
+	for _, server := range source.servers {
+		if server != nil && !server.gone && t.matches(server, packet) {
 			return server
 		}
 	}
-	return nil
+	server := t.search(now, source, packet)
+	if server != nil {
+		source.remember(server)
+	}
+	return server
 }
 
-func (t *Table) refill(now time.Time) {
-	full := float64(t.limits.HashesPerSecond)
-	if !t.refilled.IsZero() {
-		t.budget = min(full, t.budget+now.Sub(t.refilled).Seconds()*full)
+// search tries all servers, if there are enough hashes left for that. An initiation that is for a server is not held against its source.
+func (t *Table) search(now time.Time, source *source, packet []byte) *server {
+	all := len(t.servers)
+	if !source.junk.has(now, t.limits.HashesPerSource, all) || !t.hashes.has(now, t.limits.HashesPerSecond, all) {
+		return nil
 	}
-	t.refilled = now
+	for tried, server := range t.servers {
+		if t.matches(server, packet) {
+			t.hashes.take(tried + 1)
+			return server
+		}
+	}
+	t.hashes.take(all)
+	source.junk.take(all)
+	return nil
 }
 
 func (t *Table) matches(server *server, packet []byte) bool {
@@ -331,14 +372,44 @@ func (t *Table) session(now time.Time, client netip.AddrPort, server *server) *S
 	if session, ok := t.sessions[key]; ok {
 		return session
 	}
+	if !server.beginnings.has(now, t.limits.NewPerServer, 1) {
+		return nil
+	}
+	t.makeRoomAt(server)
 	t.makeRoom()
 	if len(t.sessions) >= t.limits.Sessions {
 		return nil
 	}
+	server.beginnings.take(1)
 	session := &Session{Client: client, Server: server.Server, server: server, lastClient: now}
 	t.sessions[key] = session
 	t.unconfirmed = append(t.unconfirmed, session)
+	server.sessions = append(server.sessions, session)
 	return session
+}
+
+// makeRoomAt ends a session of a server that has too many: the oldest unconfirmed, or else the one whose client is silent for longest.
+func (t *Table) makeRoomAt(server *server) {
+	var first, idle *Session
+	unconfirmed := 0
+	for _, session := range server.sessions {
+		if !session.Confirmed() {
+			unconfirmed++
+			if first == nil {
+				first = session
+			}
+		}
+		if idle == nil || session.lastClient.Before(idle.lastClient) {
+			idle = session
+		}
+	}
+	full := t.limits.PerServer > 0 && len(server.sessions) >= t.limits.PerServer
+	switch {
+	case first != nil && (full || t.limits.UnconfirmedPerServer > 0 && unconfirmed >= t.limits.UnconfirmedPerServer):
+		t.end(first)
+	case full:
+		t.end(idle)
+	}
 }
 
 // makeRoom ends the oldest unconfirmed session when there are too many of them or too many sessions.
@@ -398,6 +469,7 @@ func (t *Table) end(session *Session) {
 	}
 	session.closed = true
 	delete(t.sessions, pair{session.Client, session.server})
+	session.server.remove(session)
 	if t.lastOf[session.Client] == session {
 		delete(t.lastOf, session.Client)
 	}

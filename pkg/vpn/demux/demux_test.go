@@ -273,7 +273,10 @@ func FuzzTable(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 1, 2, 9, 3, 1, 4, 4, 5, 200})
 	f.Add([]byte{0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 4, 1, 5, 255, 0, 1})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		limits := Limits{Sessions: 6, Unconfirmed: 3, Idle: time.Hour, UnconfirmedIdle: time.Second, HashesPerSecond: 50}
+		limits := Limits{
+			Sessions: 6, Unconfirmed: 3, Idle: time.Hour, UnconfirmedIdle: time.Second, HashesPerSecond: 50,
+			PerServer: 4, UnconfirmedPerServer: 2, NewPerServer: 20, HashesPerSource: 20,
+		}
 		fixture := newFixture(limits, testServer(1), testServer(2))
 		sessions := []*Session{fixture.establish(t, start, client(250), testServer(1), 0xffff)}
 		now := start
@@ -316,6 +319,16 @@ func (f *fixture) requireConsistent(t *testing.T, limits Limits) {
 	t.Helper()
 	if len(f.sessions) > limits.Sessions || len(f.byIndex) > limits.Sessions*indexesPerSession || len(f.owners) > limits.Sessions*indexesPerSession {
 		t.Fatalf("too large: %d sessions, %d indexes, %d owners", len(f.sessions), len(f.byIndex), len(f.owners))
+	}
+	for _, server := range f.servers {
+		if len(server.sessions) > limits.PerServer {
+			t.Fatalf("%s has %d sessions", server.Name, len(server.sessions))
+		}
+		for _, session := range server.sessions {
+			if f.sessions[pair{session.Client, server}] != session {
+				t.Fatalf("%s has a session that ended", server.Name)
+			}
+		}
 	}
 	for key, session := range f.byIndex {
 		if session.closed || f.sessions[pair{key.client, session.server}] != session {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -26,11 +28,12 @@ type Config struct {
 	TLSAddress, ProxyAddress, WireGuardAddress string
 	// HealthAddress is where /healthz, /readyz and /metrics are served.
 	HealthAddress string
-	// MaxConnections bounds TCP connections, Limits WireGuard sessions.
-	MaxConnections int
-	Limits         demux.Limits
-	// Cluster is the seed's API server.
-	Cluster *rest.Config
+	// Streams bounds the TCP connections of each listener, Tunnels WireGuard sessions.
+	Streams Limits
+	Tunnels demux.Limits
+	// Cluster is the seed's API server, OperatorNamespace the namespace whose TLSRoutes and Services may have all hosts and keys.
+	Cluster           *rest.Config
+	OperatorNamespace string
 	// Log receives what happens.
 	Log logr.Logger
 }
@@ -41,12 +44,19 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	relay, err := relay.Listen(ctx, config.Log.WithName("wireguard"), config.WireGuardAddress, config.Limits)
+	relay, err := relay.Listen(ctx, config.Log.WithName("wireguard"), config.WireGuardAddress, config.Tunnels)
 	if err != nil {
 		return errors.Join(err, listeners[0].Close(), listeners[1].Close())
 	}
-	streams := NewStreams(config.Log.WithName("tls"), config.MaxConnections)
-	watcher, err := NewWatcher(config.Log.WithName("watch"), config.Cluster, func(routes Routes, servers []demux.Server) {
+	limits, err := withinFiles(config.Streams, config.Tunnels)
+	if err != nil {
+		return errors.Join(err, listeners[0].Close(), listeners[1].Close())
+	}
+	if limits != config.Streams {
+		config.Log.Info("The limit of open files is too low for all connections", "connections", limits.Connections, "handshakes", limits.Handshakes)
+	}
+	streams := NewStreams(config.Log.WithName("tls"), limits)
+	watcher, err := NewWatcher(config.Log.WithName("watch"), config.Cluster, config.OperatorNamespace, func(routes Routes, servers []demux.Server) {
 		streams.SetRoutes(routes)
 		relay.SetServers(servers)
 		config.Log.V(1).Info("Routes changed", "hosts", routes.Len(), "wireguardServers", len(servers))
@@ -63,6 +73,19 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return endpoints(watcher, streams, relay).Run(ctx, config.HealthAddress) })
 	return group.Wait()
+}
+
+// otherFiles are the file descriptors for all but connections and tunnels: the seed's API server, ports, health checks, the runtime.
+const otherFiles = 128
+
+// withinFiles fits limits of connections into the files that the process may open, after tunnels.
+func withinFiles(limits Limits, tunnels demux.Limits) (Limits, error) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return limits, fmt.Errorf("limit of open files: %w", err)
+	}
+	most := int(min(files.Cur, math.MaxInt32))
+	return limits.within(max(most-tunnels.Sessions-otherFiles, most/2)), nil
 }
 
 func listenTCP(ctx context.Context, addresses ...string) ([]net.Listener, error) {
@@ -87,7 +110,7 @@ func endpoints(watcher *Watcher, streams *Streams, relay *relay.Relay) health.Se
 			case <-watcher.Synced():
 				return nil
 			default:
-				return errors.New("the seed's Services are not known yet")
+				return errors.New("the seed's Services and Namespaces are not known yet")
 			}
 		},
 		Metrics: func() map[string]float64 {

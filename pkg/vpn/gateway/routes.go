@@ -54,24 +54,31 @@ func (r Routes) Lookup(host string) (Backend, bool) {
 // Len returns the number of host names.
 func (r Routes) Len() int { return len(r.hosts) }
 
-// BuildRoutes makes routes from TLSRoutes and the Services that they name. When two routes claim a host, the older one has
-// it, as the Gateway API rules; then the first by name.
-func BuildRoutes(routes []*gatewayv1.TLSRoute, service func(types.NamespacedName) *corev1.Service) Routes {
+// BuildRoutes makes routes from TLSRoutes and the Services that they name. A route has only the hosts that were given to its namespace,
+// those of the operator's namespace come first. When two routes claim a host, the older one has it, as the Gateway API rules; then the
+// first by name. Claims that are refused are returned as errors by the name of the route.
+func BuildRoutes(routes []*gatewayv1.TLSRoute, grants Grants, service func(types.NamespacedName) *corev1.Service) (Routes, map[string]error) {
 	sorted := slices.Clone(routes)
 	slices.SortFunc(sorted, func(a, b *gatewayv1.TLSRoute) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(grants.rank(a.Namespace)-grants.rank(b.Namespace),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	hosts := map[string]Backend{}
+	hosts, failed := map[string]Backend{}, map[string]error{}
 	for _, route := range sorted {
 		backend := backendOf(route, service)
 		for _, hostname := range route.Spec.Hostnames {
-			host := strings.TrimPrefix(strings.ToLower(string(hostname)), "*")
+			name := strings.ToLower(string(hostname))
+			if err := grants.Host(route.Namespace, name); err != nil {
+				failed[backend.Route] = err
+				continue
+			}
+			host := strings.TrimPrefix(name, "*")
 			if _, taken := hosts[host]; !taken {
 				hosts[host] = backend
 			}
 		}
 	}
-	return Routes{hosts: hosts}
+	return Routes{hosts: hosts}, failed
 }
 
 func backendOf(route *gatewayv1.TLSRoute, service func(types.NamespacedName) *corev1.Service) Backend {
@@ -123,31 +130,44 @@ func clusterAddress(service *corev1.Service, port int32) (netip.AddrPort, error)
 	return netip.AddrPortFrom(ip, uint16(port)), nil
 }
 
-// BuildServers makes the WireGuard servers from the Services that are labelled as such. Services that cannot be used are
-// returned as errors by name.
-func BuildServers(services []*corev1.Service) ([]demux.Server, map[string]error) {
+// BuildServers makes the WireGuard servers from the Services that are labelled as such. Of two Services with one key, both of which may
+// have it, the older one does. Services that cannot be used are returned as errors by name.
+func BuildServers(services []*corev1.Service, grants Grants) ([]demux.Server, map[string]error) {
+	sorted := slices.Clone(services)
+	slices.SortFunc(sorted, func(a, b *corev1.Service) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	var servers []demux.Server
 	failed := map[string]error{}
-	for _, service := range services {
+	users := map[[32]byte]string{}
+	for _, service := range sorted {
 		if service.Labels[vpn.LabelWireGuard] != "true" {
 			continue
 		}
-		server, err := serverOf(service)
+		server, err := serverOf(service, grants)
+		if user, taken := users[server.PublicKey]; err == nil && taken {
+			err = fmt.Errorf("its key is that of Service %s", user)
+		}
 		if err != nil {
 			failed[service.Namespace+"/"+service.Name] = err
 			continue
 		}
+		users[server.PublicKey] = server.Name
 		servers = append(servers, server)
 	}
 	slices.SortFunc(servers, func(a, b demux.Server) int { return cmp.Compare(a.Name, b.Name) })
 	return servers, failed
 }
 
-func serverOf(service *corev1.Service) (demux.Server, error) {
+func serverOf(service *corev1.Service, grants Grants) (demux.Server, error) {
 	server := demux.Server{Name: service.Namespace + "/" + service.Name}
 	key, err := base64.StdEncoding.DecodeString(service.Annotations[vpn.AnnotationPublicKey])
 	if err != nil || len(key) != len(server.PublicKey) {
 		return server, fmt.Errorf("annotation %s is not a base64 WireGuard public key", vpn.AnnotationPublicKey)
+	}
+	// One key has one text here, whatever bits its last character has to spare.
+	if err := grants.Key(service.Namespace, base64.StdEncoding.EncodeToString(key)); err != nil {
+		return server, fmt.Errorf("annotation %s: %w", vpn.AnnotationPublicKey, err)
 	}
 	copy(server.PublicKey[:], key)
 	server.Backend, err = clusterAddress(service, vpn.WireGuardPort)

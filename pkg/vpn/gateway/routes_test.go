@@ -40,16 +40,34 @@ func servicesByKey(services ...*corev1.Service) func(types.NamespacedName) *core
 	}
 }
 
+// routesOf builds routes whose namespaces were given all of their hosts.
+func routesOf(routes []*gatewayv1.TLSRoute, services ...*corev1.Service) Routes {
+	var namespaces []*corev1.Namespace
+	for _, route := range routes {
+		var hosts []string
+		for _, host := range route.Spec.Hostnames {
+			hosts = append(hosts, strings.ToLower(string(host)))
+		}
+		namespaces = append(namespaces, namespace(route.Namespace, map[string]string{vpn.AnnotationHosts: strings.Join(hosts, ",")}))
+	}
+	built, _ := BuildRoutes(routes, BuildGrants("garden", namespaces), servicesByKey(services...))
+	return built
+}
+
+func namespace(name string, annotations map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
+}
+
 func TestLookup(t *testing.T) {
-	routes := BuildRoutes([]*gatewayv1.TLSRoute{
+	routes := routesOf([]*gatewayv1.TLSRoute{
 		tlsRoute("young", 0, 443, "api.example.org", "new.example.org"),
 		tlsRoute("old", time.Hour, 443, "API.example.org"),
 		tlsRoute("wild", 0, 443, "*.example.org"),
 		tlsRoute("deep", 0, 443, "*.demo.example.org"),
-	}, servicesByKey(
+	},
 		service("young", "kube-apiserver", "10.2.0.1"), service("old", "kube-apiserver", "10.2.0.2"),
 		service("wild", "kube-apiserver", "10.2.0.3"), service("deep", "kube-apiserver", "10.2.0.4"),
-	))
+	)
 	cases := map[string]string{
 		"api.example.org":      "10.2.0.2:443",
 		"new.example.org":      "10.2.0.1:443",
@@ -75,7 +93,7 @@ func TestLookup(t *testing.T) {
 func TestBackendsThatCannotBeUsed(t *testing.T) {
 	headless := service("demo", "kube-apiserver", "None")
 	fine := service("demo", "kube-apiserver", "10.2.0.1")
-	namespace, kind := gatewayv1.Namespace("other"), gatewayv1.Kind("ConfigMap")
+	other, kind := gatewayv1.Namespace("other"), gatewayv1.Kind("ConfigMap")
 	cases := map[string]struct {
 		change  func(*gatewayv1.TLSRoute)
 		service *corev1.Service
@@ -85,7 +103,7 @@ func TestBackendsThatCannotBeUsed(t *testing.T) {
 		"headless service":  {nil, headless, "has no cluster IP"},
 		"no rules":          {func(r *gatewayv1.TLSRoute) { r.Spec.Rules = nil }, fine, "not exactly one backend"},
 		"no port":           {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Port = nil }, fine, "has no port"},
-		"another namespace": {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Namespace = &namespace }, fine, "another namespace"},
+		"another namespace": {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Namespace = &other }, fine, "another namespace"},
 		"another kind":      {func(r *gatewayv1.TLSRoute) { r.Spec.Rules[0].BackendRefs[0].Kind = &kind }, fine, "not a Service"},
 	}
 	for name, c := range cases {
@@ -93,7 +111,7 @@ func TestBackendsThatCannotBeUsed(t *testing.T) {
 		if c.change != nil {
 			c.change(route)
 		}
-		backend, ok := BuildRoutes([]*gatewayv1.TLSRoute{route}, servicesByKey(c.service)).Lookup("api.example.org")
+		backend, ok := routesOf([]*gatewayv1.TLSRoute{route}, c.service).Lookup("api.example.org")
 		if !ok || backend.Address.IsValid() || !strings.Contains(backend.Reason, c.reason) {
 			t.Errorf("%s: got %+v, %v; want reason %q", name, backend, ok, c.reason)
 		}
@@ -110,25 +128,25 @@ func wireGuardService(namespace, publicKey, clusterIP string) *corev1.Service {
 const publicKey = "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 func TestBuildServers(t *testing.T) {
-	unlabelled := wireGuardService("d", publicKey, "10.2.0.4")
+	unlabelled := wireGuardService("shoot--d", publicKey, "10.2.0.4")
 	unlabelled.Labels = nil
 	servers, failed := BuildServers([]*corev1.Service{
-		wireGuardService("b", "not a key", "10.2.0.2"),
-		wireGuardService("c", publicKey, "None"),
-		wireGuardService("a", publicKey, "10.2.0.1"),
+		wireGuardService("shoot--b", "not a key", "10.2.0.2"),
+		wireGuardService("shoot--c", publicKey, "None"),
+		wireGuardService("shoot--a", publicKey, "10.2.0.1"),
 		unlabelled,
-	})
-	if len(servers) != 1 || servers[0].Name != "a/vpn-seed-server" || servers[0].PublicKey[0] != 1 ||
+	}, BuildGrants("garden", nil))
+	if len(servers) != 1 || servers[0].Name != "shoot--a/vpn-seed-server" || servers[0].PublicKey[0] != 1 ||
 		servers[0].Backend != netip.MustParseAddrPort("10.2.0.1:51820") {
 		t.Errorf("servers: %+v", servers)
 	}
 	var names []string
-	for _, name := range []string{"b/vpn-seed-server", "c/vpn-seed-server"} {
+	for _, name := range []string{"shoot--b/vpn-seed-server", "shoot--c/vpn-seed-server"} {
 		if failed[name] != nil {
 			names = append(names, name)
 		}
 	}
-	if diff := cmp.Diff([]string{"b/vpn-seed-server", "c/vpn-seed-server"}, names); diff != "" || len(failed) != 2 {
+	if diff := cmp.Diff([]string{"shoot--b/vpn-seed-server", "shoot--c/vpn-seed-server"}, names); diff != "" || len(failed) != 2 {
 		t.Errorf("failed: %v", failed)
 	}
 }

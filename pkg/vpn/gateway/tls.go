@@ -12,13 +12,14 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/clienthello"
+	"github.com/trellis-garden/trellis/pkg/vpn/demux"
 	"github.com/trellis-garden/trellis/pkg/vpn/proxyprotocol"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
 
 const (
-	// helloTimeout is how long a client may take to say which host it wants.
-	helloTimeout = 10 * time.Second
+	// helloTimeout is the patience of a gateway: a hello takes two ways through the network, and may be sent twice.
+	helloTimeout = 5 * time.Second
 	// dialTimeout is how long a Service may take to accept.
 	dialTimeout = 5 * time.Second
 	// lingerTimeout is how long a refused client may take to read the alert.
@@ -29,15 +30,17 @@ const (
 type Streams struct {
 	log    logr.Logger
 	routes atomic.Pointer[Routes]
-	// slots bounds the number of connections.
-	slots chan struct{}
+	// tls and proxy are the places of the two listeners.
+	tls, proxy *slots
+	// patience is how long a client may take to say which host it wants.
+	patience time.Duration
 
 	accepted, refused atomic.Uint64
 }
 
-// NewStreams returns Streams without routes for at most maxConnections at a time.
-func NewStreams(log logr.Logger, maxConnections int) *Streams {
-	s := &Streams{log: log, slots: make(chan struct{}, maxConnections)}
+// NewStreams returns Streams without routes, whose two listeners have the limits each.
+func NewStreams(log logr.Logger, limits Limits) *Streams {
+	s := &Streams{log: log, tls: newSlots(limits), proxy: newSlots(limits), patience: helloTimeout}
 	s.SetRoutes(Routes{})
 	return s
 }
@@ -47,8 +50,12 @@ func (s *Streams) SetRoutes(routes Routes) { s.routes.Store(&routes) }
 
 // Metrics returns the counters.
 func (s *Streams) Metrics() map[string]float64 {
+	tlsConnections, tlsHandshakes, tlsEvicted := s.tls.usage()
+	proxyConnections, proxyHandshakes, proxyEvicted := s.proxy.usage()
 	return map[string]float64{
-		"gateway_connections_active":         float64(len(s.slots)),
+		"gateway_connections_active":         float64(tlsConnections + proxyConnections),
+		"gateway_handshakes_active":          float64(tlsHandshakes + proxyHandshakes),
+		"gateway_handshakes_evicted_total":   float64(tlsEvicted + proxyEvicted),
 		"gateway_connections_accepted_total": float64(s.accepted.Load()),
 		"gateway_connections_refused_total":  float64(s.refused.Load()),
 		"gateway_routes":                     float64(s.routes.Load().Len()),
@@ -57,12 +64,13 @@ func (s *Streams) Metrics() map[string]float64 {
 
 // ServeTLS routes connections by the server name of their TLS handshake until ctx is done.
 func (s *Streams) ServeTLS(ctx context.Context, listener net.Listener) error {
-	return s.serve(ctx, listener, nameFromTLS, refuseTLS)
+	return s.serve(ctx, listener, s.tls, nameFromTLS)
 }
 
-// ServeProxy routes connections by the authority of their PROXY protocol header until ctx is done.
+// ServeProxy routes connections by the authority of their PROXY protocol header until ctx is done. The source in the header is what the
+// client says; bounded is the one of the connection.
 func (s *Streams) ServeProxy(ctx context.Context, listener net.Listener) error {
-	return s.serve(ctx, listener, nameFromProxy, refuseTLS)
+	return s.serve(ctx, listener, s.proxy, nameFromProxy)
 }
 
 // nameFunc reads the host name that a client wants, and returns what it read that the backend has to see.
@@ -78,86 +86,95 @@ func nameFromProxy(r io.Reader) (string, []byte, error) {
 	return header.Authority, nil, err
 }
 
-func (s *Streams) serve(ctx context.Context, listener net.Listener, name nameFunc, refuse refuseFunc) error {
+func (s *Streams) serve(ctx context.Context, listener net.Listener, slots *slots, name nameFunc) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	for {
-		if !s.acquire(ctx) {
-			return nil
-		}
 		conn, err := listener.Accept()
-		if err != nil {
-			<-s.slots
-			if ctx.Err() != nil {
-				return nil
-			}
-			// Only a lack of file descriptors or memory comes here; it passes.
-			s.log.Error(err, "Cannot accept connections", "address", listener.Addr())
-			if !wait(ctx, 100*time.Millisecond) {
-				return nil
-			}
+		if err == nil {
+			client := conn.(*net.TCPConn)
+			place := slots.enter(demux.SourceOf(client.RemoteAddr().(*net.TCPAddr).AddrPort()), func() { abort(client) })
+			go s.handle(ctx, client, slots, place, name)
 			continue
 		}
-		go func() {
-			defer func() { <-s.slots }()
-			s.handle(ctx, conn.(*net.TCPConn), name, refuse)
-		}()
+		if ctx.Err() != nil {
+			return nil
+		}
+		// Only a lack of file descriptors or memory comes here; it passes.
+		s.log.Error(err, "Cannot accept connections", "address", listener.Addr())
+		if !wait(ctx, 100*time.Millisecond) {
+			return nil
+		}
 	}
 }
 
-func (s *Streams) acquire(ctx context.Context) bool {
-	select {
-	case s.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// abort ends a connection without leaving anything of it in the kernel.
+func abort(client *net.TCPConn) {
+	_ = client.SetLinger(0)
+	_ = client.Close()
 }
 
-func (s *Streams) handle(ctx context.Context, client *net.TCPConn, name nameFunc, refuse refuseFunc) {
+func (s *Streams) handle(ctx context.Context, client *net.TCPConn, slots *slots, place *handshake, name nameFunc) {
 	defer client.Close()
+	defer slots.leave(place)
 	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
 	defer stop()
-	backend, read, err := s.open(ctx, client, name)
+	stream, err := s.open(ctx, client, slots, place, name)
+	defer stream.release()
 	if err != nil {
 		s.refused.Add(1)
 		s.log.V(1).Info("Connection refused", "client", client.RemoteAddr(), "reason", err.Error())
-		refuse(client, err)
+		if !errors.Is(err, errFull) {
+			refuseTLS(client, err)
+		}
 		return
 	}
 	s.accepted.Add(1)
-	sent, received, err := splice.Join(ctx, splice.PrependBytes(client, read), backend)
+	sent, received, err := splice.Join(ctx, splice.PrependBytes(client, stream.read), stream.backend)
 	s.log.V(2).Info("Connection ended", "client", client.RemoteAddr(), "sent", sent, "received", received, "error", err)
 }
 
 // errUnknownHost says that no route has the host.
 var errUnknownHost = errors.New("no TLSRoute for host")
 
-// open reads which host the client wants and connects to its backend.
-func (s *Streams) open(ctx context.Context, client *net.TCPConn, name nameFunc) (*net.TCPConn, []byte, error) {
-	_ = client.SetReadDeadline(time.Now().Add(helloTimeout))
+// stream is a connection to a Service.
+type stream struct {
+	backend *net.TCPConn
+	// read is what was read from the client and the Service has to see.
+	read []byte
+	// release gives up the place of the connection.
+	release func()
+}
+
+// open reads which host the client wants and connects to its backend. A place that it took is to be released also when it fails.
+func (s *Streams) open(ctx context.Context, client *net.TCPConn, slots *slots, place *handshake, name nameFunc) (stream, error) {
+	opened := stream{release: func() {}}
+	_ = client.SetReadDeadline(time.Now().Add(s.patience))
 	host, read, err := name(client)
 	if err != nil {
-		return nil, nil, err
+		return opened, err
 	}
 	_ = client.SetReadDeadline(time.Time{})
 	backend, ok := s.routes.Load().Lookup(host)
 	if !ok {
-		return nil, nil, fmt.Errorf("%w %q", errUnknownHost, host)
+		return opened, fmt.Errorf("%w %q", errUnknownHost, host)
 	}
 	if !backend.Address.IsValid() {
-		return nil, nil, fmt.Errorf("host %q: %s", host, backend.Reason)
+		return opened, fmt.Errorf("host %q: %s", host, backend.Reason)
 	}
+	release, err := slots.connect(place, backend.Route)
+	if err != nil {
+		return opened, fmt.Errorf("host %q: %w", host, err)
+	}
+	opened.release = release
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: splice.KeepAlive}
 	conn, err := dialer.DialContext(ctx, "tcp", backend.Address.String())
 	if err != nil {
-		return nil, nil, fmt.Errorf("host %q: Service %s: %w", host, backend.Service, err)
+		return opened, fmt.Errorf("host %q: Service %s: %w", host, backend.Service, err)
 	}
-	return conn.(*net.TCPConn), read, nil
+	opened.backend, opened.read = conn.(*net.TCPConn), read
+	return opened, nil
 }
-
-// refuseFunc tells a client why it is refused.
-type refuseFunc func(*net.TCPConn, error)
 
 // refuseTLS sends an alert and waits for the client to read it: closing at once could reset the connection first.
 func refuseTLS(client *net.TCPConn, err error) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,7 +41,9 @@ func listenerFor(t *testing.T, serve func(context.Context, net.Listener) error) 
 // apiServer is a TLS server that answers with its name; it returns its port.
 func apiServer(t *testing.T, name string) int32 {
 	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	return int32(server.Listener.Addr().(*net.TCPAddr).Port)
 }
@@ -60,13 +63,13 @@ func testStreams(t *testing.T) *Streams {
 	services := []*corev1.Service{
 		service("one", "kube-apiserver", "127.0.0.1"), service("two", "kube-apiserver", "127.0.0.1"), service("down", "kube-apiserver", "127.0.0.1"),
 	}
-	streams := NewStreams(logr.Discard(), 100)
-	streams.SetRoutes(BuildRoutes([]*gatewayv1.TLSRoute{
+	streams := NewStreams(logr.Discard(), DefaultLimits)
+	streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{
 		tlsRoute("one", 0, apiServer(t, "one"), "api.one.example.org"),
 		tlsRoute("two", 0, apiServer(t, "two"), "*.two.example.org"),
 		tlsRoute("down", 0, closedPort(t), "down.example.org"),
 		tlsRoute("gone", 0, 443, "gone.example.org"),
-	}, servicesByKey(services...)))
+	}, services...))
 	return streams
 }
 
@@ -163,10 +166,10 @@ func TestStreamsKeepHalfClosedConnections(t *testing.T) {
 		request, _ := io.ReadAll(conn)
 		fmt.Fprintf(conn, "read %d bytes", len(request))
 	}()
-	streams := NewStreams(logr.Discard(), 1)
+	streams := NewStreams(logr.Discard(), Limits{Connections: 1, Handshakes: 1})
 	port := int32(backend.Addr().(*net.TCPAddr).Port)
-	streams.SetRoutes(BuildRoutes([]*gatewayv1.TLSRoute{tlsRoute("one", 0, port, "api.example.org")},
-		servicesByKey(service("one", "kube-apiserver", "127.0.0.1"))))
+	streams.SetRoutes(routesOf([]*gatewayv1.TLSRoute{tlsRoute("one", 0, port, "api.example.org")},
+		service("one", "kube-apiserver", "127.0.0.1")))
 	proxy := apiserverproxy.New(apiserverproxy.Config{
 		Gateway: listenerFor(t, streams.ServeProxy), Authority: "api.example.org", Log: logr.Discard(),
 	})

@@ -25,22 +25,25 @@ import (
 // settle is how long changes are collected before the tables are built again.
 const settle = 20 * time.Millisecond
 
-// Watcher follows TLSRoutes and Services and reports routes and WireGuard servers when they change. A missing TLSRoute CRD is
-// waited for.
+// Watcher follows TLSRoutes, Services and Namespaces, and reports routes and WireGuard servers when they change. A missing TLSRoute CRD
+// is waited for.
 type Watcher struct {
-	log      logr.Logger
-	services cache.SharedIndexInformer
-	routes   cache.SharedIndexInformer
-	changed  chan struct{}
-	report   func(Routes, []demux.Server)
+	log logr.Logger
+	// operator is the namespace that may have all hosts and keys.
+	operator   string
+	services   cache.SharedIndexInformer
+	namespaces cache.SharedIndexInformer
+	routes     cache.SharedIndexInformer
+	changed    chan struct{}
+	report     func(Routes, []demux.Server)
 
 	once   sync.Once
 	synced chan struct{}
 	warned map[string]string
 }
 
-// NewWatcher makes a Watcher of the cluster that config points to. report is called from one goroutine.
-func NewWatcher(log logr.Logger, config *rest.Config, report func(Routes, []demux.Server)) (*Watcher, error) {
+// NewWatcher makes a Watcher of the cluster that config points to, whose operator has a namespace. report is called from one goroutine.
+func NewWatcher(log logr.Logger, config *rest.Config, operator string, report func(Routes, []demux.Server)) (*Watcher, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -48,7 +51,7 @@ func NewWatcher(log logr.Logger, config *rest.Config, report func(Routes, []demu
 	if err := gatewayv1.Install(scheme); err != nil {
 		return nil, err
 	}
-	services, err := restClient(config, scheme, "/api", corev1.SchemeGroupVersion, runtime.ContentTypeProtobuf)
+	core, err := restClient(config, scheme, "/api", corev1.SchemeGroupVersion, runtime.ContentTypeProtobuf)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +59,17 @@ func NewWatcher(log logr.Logger, config *rest.Config, report func(Routes, []demu
 	if err != nil {
 		return nil, err
 	}
-	return newWatcher(log,
-		cache.NewListWatchFromClient(services, "services", metav1.NamespaceAll, fields.Everything()),
-		cache.NewListWatchFromClient(routes, "tlsroutes", metav1.NamespaceAll, fields.Everything()),
-		report)
+	all := func(client rest.Interface, resource string) cache.ListerWatcher {
+		return cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
+	}
+	w := &Watcher{
+		log: log, operator: operator,
+		services:   cache.NewSharedIndexInformer(all(core, "services"), &corev1.Service{}, 0, nil),
+		namespaces: cache.NewSharedIndexInformer(all(core, "namespaces"), &corev1.Namespace{}, 0, nil),
+		routes:     cache.NewSharedIndexInformer(all(routes, "tlsroutes"), &gatewayv1.TLSRoute{}, 0, nil),
+		changed:    make(chan struct{}, 1), report: report, synced: make(chan struct{}), warned: map[string]string{},
+	}
+	return w, w.prepare()
 }
 
 func restClient(config *rest.Config, scheme *runtime.Scheme, apiPath string, version schema.GroupVersion, contentType string) (rest.Interface, error) {
@@ -75,32 +85,24 @@ func restClient(config *rest.Config, scheme *runtime.Scheme, apiPath string, ver
 	return client, nil
 }
 
-func newWatcher(log logr.Logger, services, routes cache.ListerWatcher, report func(Routes, []demux.Server)) (*Watcher, error) {
-	w := &Watcher{
-		log:      log,
-		services: cache.NewSharedIndexInformer(services, &corev1.Service{}, 0, nil),
-		routes:   cache.NewSharedIndexInformer(routes, &gatewayv1.TLSRoute{}, 0, nil),
-		changed:  make(chan struct{}, 1),
-		report:   report,
-		synced:   make(chan struct{}),
-		warned:   map[string]string{},
-	}
-	for _, informer := range []cache.SharedIndexInformer{w.services, w.routes} {
+// prepare makes the informers tell of changes.
+func (w *Watcher) prepare() error {
+	for _, informer := range []cache.SharedIndexInformer{w.services, w.namespaces, w.routes} {
 		if err := informer.SetTransform(strip); err != nil {
-			return nil, err
+			return err
 		}
 		if err := informer.SetWatchErrorHandlerWithContext(w.watchFailed); err != nil {
-			return nil, err
+			return err
 		}
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { w.touch() },
 			UpdateFunc: func(any, any) { w.touch() },
 			DeleteFunc: func(any) { w.touch() },
 		}); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return w, nil
+	return nil
 }
 
 // strip drops what the tables do not need, to keep thousands of Services small.
@@ -111,6 +113,14 @@ func strip(object any) (any, error) {
 		if value, ok := o.Labels[vpn.LabelWireGuard]; ok {
 			kept.Labels = map[string]string{vpn.LabelWireGuard: value}
 			kept.Annotations = map[string]string{vpn.AnnotationPublicKey: o.Annotations[vpn.AnnotationPublicKey]}
+		}
+		return kept, nil
+	case *corev1.Namespace:
+		kept := &corev1.Namespace{ObjectMeta: stripMeta(o.ObjectMeta)}
+		for _, annotation := range []string{vpn.AnnotationHosts, vpn.AnnotationPublicKey} {
+			if value, ok := o.Annotations[annotation]; ok {
+				metav1.SetMetaDataAnnotation(&kept.ObjectMeta, annotation, value)
+			}
 		}
 		return kept, nil
 	case *gatewayv1.TLSRoute:
@@ -130,7 +140,7 @@ func (w *Watcher) watchFailed(_ context.Context, reflector *cache.Reflector, err
 	w.log.Info("Cannot watch, trying again", "objects", reflector.TypeDescription(), "reason", err.Error())
 }
 
-// Synced is closed once the Services are known. TLSRoutes may come later, with their CRD.
+// Synced is closed once Services and Namespaces are known. TLSRoutes may come later, with their CRD.
 func (w *Watcher) Synced() <-chan struct{} { return w.synced }
 
 // RoutesSynced says whether the TLSRoutes are known.
@@ -143,9 +153,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group.Go(func() { w.services.RunWithContext(ctx) })
+	group.Go(func() { w.namespaces.RunWithContext(ctx) })
 	group.Go(func() { w.routes.RunWithContext(ctx) })
 
-	if !cache.WaitForCacheSync(ctx.Done(), w.services.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), w.services.HasSynced, w.namespaces.HasSynced) {
 		return nil
 	}
 	w.touch()
@@ -187,20 +198,24 @@ func (w *Watcher) rebuild() {
 		service, _ := object.(*corev1.Service)
 		return service
 	}
-	routes := BuildRoutes(listOf[*gatewayv1.TLSRoute](w.routes), byKey)
-	servers, failed := BuildServers(services)
-	w.warn(failed)
+	grants := BuildGrants(w.operator, listOf[*corev1.Namespace](w.namespaces))
+	routes, refused := BuildRoutes(listOf[*gatewayv1.TLSRoute](w.routes), grants, byKey)
+	servers, failed := BuildServers(services, grants)
+	w.warn(refused, failed)
 	w.report(routes, servers)
 	w.once.Do(func() { close(w.synced) })
 }
 
-// warn logs a Service that cannot be used once per reason.
-func (w *Watcher) warn(failed map[string]error) {
+// warn logs what cannot be used, TLSRoutes and WireGuard Services, once per reason.
+func (w *Watcher) warn(routes, servers map[string]error) {
 	warned := map[string]string{}
-	for name, err := range failed {
-		warned[name] = err.Error()
-		if w.warned[name] != err.Error() {
-			w.log.Info("WireGuard Service cannot be used", "service", name, "reason", err.Error())
+	for kind, failed := range map[string]map[string]error{"TLSRoute": routes, "WireGuard Service": servers} {
+		for name, err := range failed {
+			key := kind + " " + name
+			warned[key] = err.Error()
+			if w.warned[key] != err.Error() {
+				w.log.Info(kind+" cannot be used as it is", "name", name, "reason", err.Error())
+			}
 		}
 	}
 	w.warned = warned

@@ -17,10 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/demux"
 )
 
-// cluster is the part of a Kubernetes API that lists and watches Services and TLSRoutes.
+// cluster is the part of a Kubernetes API that lists and watches Services, Namespaces and TLSRoutes.
 type cluster struct {
 	// hasCRD says whether TLSRoutes are served.
 	hasCRD atomic.Bool
@@ -31,17 +32,24 @@ type cluster struct {
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	query := r.URL.Query()
-	routes := strings.HasSuffix(r.URL.Path, "/tlsroutes")
+	routes, namespaces := strings.HasSuffix(r.URL.Path, "/tlsroutes"), strings.HasSuffix(r.URL.Path, "/namespaces")
 	switch {
 	case routes && !c.hasCRD.Load():
 		c.fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	case query.Has("sendInitialEvents"):
 		c.fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case query.Has("watch"):
-		c.watch(w, r, routes)
+		c.watch(w, r, !routes && !namespaces)
 	case routes:
 		list := gatewayv1.TLSRouteList{Items: []gatewayv1.TLSRoute{*tlsRoute("demo", 0, 443, "api.example.org")}}
 		list.TypeMeta = metav1.TypeMeta{APIVersion: "gateway.networking.k8s.io/v1", Kind: "TLSRouteList"}
+		list.ResourceVersion = "1"
+		_ = json.NewEncoder(w).Encode(list)
+	case namespaces:
+		list := corev1.NamespaceList{Items: []corev1.Namespace{
+			*namespace("demo", map[string]string{vpn.AnnotationHosts: "api.example.org", vpn.AnnotationPublicKey: publicKey}),
+		}}
+		list.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}
 		list.ResourceVersion = "1"
 		_ = json.NewEncoder(w).Encode(list)
 	default:
@@ -59,11 +67,11 @@ func (c *cluster) fail(w http.ResponseWriter, code int, reason metav1.StatusReas
 	})
 }
 
-func (c *cluster) watch(w http.ResponseWriter, r *http.Request, routes bool) {
+func (c *cluster) watch(w http.ResponseWriter, r *http.Request, services bool) {
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	added := c.added
-	if routes {
+	if !services {
 		added = nil
 	}
 	for version := 2; ; version++ {
@@ -89,7 +97,7 @@ func TestWatcherWaitsForTheCRDAndFollowsChanges(t *testing.T) {
 	api := httptest.NewServer(c)
 	defer api.CloseClientConnections()
 	reports := make(chan report, 100)
-	watcher, err := NewWatcher(logr.Discard(), &rest.Config{Host: api.URL}, func(routes Routes, servers []demux.Server) {
+	watcher, err := NewWatcher(logr.Discard(), &rest.Config{Host: api.URL}, "garden", func(routes Routes, servers []demux.Server) {
 		reports <- report{routes, servers}
 	})
 	if err != nil {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,7 +33,7 @@ func Join(ctx context.Context, a, b Conn) (toB, toA int64, err error) {
 	defer stop()
 	defer closeAll(a, b)
 
-	var group errgroup.Group
+	var group errgroup.Group // of one, so that the other direction needs no goroutine of its own
 	var ended atomic.Bool
 	direction := func(dst, src Conn, n *int64) func() error {
 		return func() (err error) {
@@ -42,8 +44,10 @@ func Join(ctx context.Context, a, b Conn) (toB, toA int64, err error) {
 		}
 	}
 	group.Go(direction(b, a, &toB))
-	group.Go(direction(a, b, &toA))
-	err = group.Wait()
+	err = direction(a, b, &toA)()
+	if first := group.Wait(); first != nil && (err == nil || errors.Is(err, net.ErrClosed)) {
+		err = first
+	}
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
@@ -52,7 +56,7 @@ func Join(ctx context.Context, a, b Conn) (toB, toA int64, err error) {
 
 // copyHalf copies one direction. Whichever direction ends first puts a limit on the other.
 func copyHalf(dst, src Conn, ended *atomic.Bool) (int64, error) {
-	n, err := io.Copy(dst, src)
+	n, err := transfer(dst, src)
 	if err != nil {
 		return n, err
 	}
@@ -62,6 +66,85 @@ func copyHalf(dst, src Conn, ended *atomic.Bool) (int64, error) {
 	// The peer may be gone already; then the other direction ends by itself.
 	_ = dst.CloseWrite()
 	return n, nil
+}
+
+// transfer copies until src ends. Between two TCP connections it waits for data without holding a buffer: most connections are idle
+// most of the time. splice(2) as io.Copy uses it would hold a pipe for each direction of each.
+func transfer(dst io.Writer, src io.Reader) (int64, error) {
+	var written int64
+	if ahead, ok := src.(*prepended); ok {
+		n, err := dst.Write(ahead.ahead)
+		ahead.ahead = nil
+		if err != nil {
+			return int64(n), err
+		}
+		written, src = int64(n), ahead.Conn
+	}
+	if behind, ok := dst.(*prepended); ok {
+		dst = behind.Conn
+	}
+	from, ok := src.(*net.TCPConn)
+	if _, both := dst.(*net.TCPConn); !ok || !both {
+		n, err := io.Copy(dst, src)
+		return written + n, err
+	}
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return written, err
+	}
+	n, err := (&reader{raw: raw}).copyTo(dst)
+	return written + n, err
+}
+
+// buffers holds *[bufferSize]byte.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+const bufferSize = 32 << 10
+
+// reader reads from a socket into a buffer that it takes only when there is something to read.
+type reader struct {
+	raw syscall.RawConn
+	buf *[bufferSize]byte
+	n   int
+	err error
+}
+
+func (r *reader) copyTo(dst io.Writer) (written int64, err error) {
+	tryRead := r.tryRead
+	for {
+		if err := r.raw.Read(tryRead); err != nil {
+			return written, err
+		}
+		if r.buf == nil {
+			return written, r.err
+		}
+		n, err := dst.Write(r.buf[:r.n])
+		buffers.Put(r.buf)
+		r.buf = nil
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// tryRead reads what there is; false means nothing yet. At the end of the stream, and when it fails, no buffer is left.
+func (r *reader) tryRead(fd uintptr) bool {
+	buf := buffers.Get().(*[bufferSize]byte)
+	n, err := syscall.Read(int(fd), buf[:])
+	for errors.Is(err, syscall.EINTR) {
+		n, err = syscall.Read(int(fd), buf[:])
+	}
+	if n > 0 {
+		r.buf, r.n = buf, n
+		return true
+	}
+	buffers.Put(buf)
+	if errors.Is(err, syscall.EAGAIN) {
+		return false
+	}
+	r.err = err
+	return true
 }
 
 func closeAll(conns ...Conn) {
@@ -105,18 +188,3 @@ func (p *prepended) Read(b []byte) (int, error) {
 	p.ahead = p.ahead[n:]
 	return n, nil
 }
-
-// WriteTo writes what was read ahead and then lets the connection below choose the fastest way, which is splice(2)
-// between two TCP connections.
-func (p *prepended) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(p.ahead)
-	p.ahead = nil
-	if err != nil {
-		return int64(n), err
-	}
-	rest, err := io.Copy(w, p.Conn)
-	return int64(n) + rest, err
-}
-
-// ReadFrom lets the connection below choose the fastest way too.
-func (p *prepended) ReadFrom(r io.Reader) (int64, error) { return io.Copy(p.Conn, r) }

@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/trellis-garden/trellis/pkg/vpn"
+)
+
+const otherKey = "AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+// seed has a garden, two shoots that were given hosts and keys, one that an older gardenlet made, and an extension.
+func seed() []*corev1.Namespace {
+	given := func(name, hosts, key string) *corev1.Namespace {
+		return namespace(name, map[string]string{vpn.AnnotationHosts: hosts, vpn.AnnotationPublicKey: key})
+	}
+	return []*corev1.Namespace{
+		namespace("garden", nil), given("shoot--a", "api.a.example.org,a.internal.example.org", publicKey),
+		given("shoot--hostile", "api.hostile.example.org", otherKey), namespace("shoot--old", nil), namespace("extension-x", nil),
+		given("shoot--late", "api.a.example.org", publicKey),
+	}
+}
+
+// Whoever may write TLSRoutes in a namespace, even before those of others, takes no host that the namespace was not given.
+func TestAttackHostsOfOthers(t *testing.T) {
+	honest := []*gatewayv1.TLSRoute{
+		tlsRoute("garden", 0, 443, "api.garden.example.org"),
+		tlsRoute("shoot--a", 0, 443, "api.a.example.org", "A.internal.example.org"),
+		tlsRoute("shoot--old", 0, 443, "api.old.example.org"),
+	}
+	var services []*corev1.Service
+	for _, n := range seed() {
+		services = append(services, service(n.Name, "kube-apiserver", "10.2.0.1"))
+	}
+	hosts := map[string]string{ // and the namespace that must have it
+		"api.a.example.org": "shoot--a", "a.internal.example.org": "shoot--a", "api.garden.example.org": "garden", "api.old.example.org": "shoot--old",
+		"api.future.example.org": "", "any.example.org": "",
+	}
+	for _, attacker := range []string{"shoot--hostile", "extension-x", "shoot--late"} {
+		stolen := tlsRoute(attacker, 24*time.Hour, 443, "*.a.example.org", "*.example.org", "*")
+		for host := range hosts {
+			stolen.Spec.Hostnames = append(stolen.Spec.Hostnames, gatewayv1.Hostname(strings.ToUpper(host)), gatewayv1.Hostname(host))
+		}
+		routes, refused := BuildRoutes(append(honest, stolen), BuildGrants("garden", seed()), servicesByKey(services...))
+		for host, want := range hosts {
+			backend, ok := routes.Lookup(host)
+			if ok != (want != "") || ok && backend.Service != want+"/kube-apiserver" {
+				t.Errorf("%s took %s: it leads to %q", attacker, host, backend.Service)
+			}
+		}
+		if refused[attacker+"/kube-apiserver"] == nil || len(refused) != 1 {
+			t.Errorf("refused: %v", refused)
+		}
+	}
+}
+
+// A namespace of an older gardenlet may have what nobody was given: not the garden's hosts, and no wildcard.
+func TestAttackHostsByNamespaceWithoutGrants(t *testing.T) {
+	routes, _ := BuildRoutes([]*gatewayv1.TLSRoute{
+		tlsRoute("garden", 0, 443, "api.garden.example.org"),
+		tlsRoute("shoot--old", time.Hour, 443, "api.garden.example.org", "api.a.example.org", "*.example.org", "api.old.example.org"),
+	}, BuildGrants("garden", seed()), servicesByKey(service("garden", "kube-apiserver", "10.2.0.1"), service("shoot--old", "kube-apiserver", "10.2.0.2")))
+	for host, want := range map[string]string{"api.garden.example.org": "garden/kube-apiserver", "api.old.example.org": "shoot--old/kube-apiserver", "api.a.example.org": "", "x.example.org": ""} {
+		if backend, _ := routes.Lookup(host); backend.Service != want {
+			t.Errorf("%s leads to %q, want %q", host, backend.Service, want)
+		}
+	}
+}
+
+// A Service with the WireGuard key of another shoot gets none of its packets, also if its name comes first, or it is older.
+func TestAttackWireGuardKeyOfAnotherShoot(t *testing.T) {
+	for _, attacker := range []string{"extension-x", "shoot--hostile", "shoot--late", "shoot--0"} {
+		stolen := wireGuardService(attacker, publicKey, "10.2.0.6")
+		honest := wireGuardService("shoot--a", publicKey, "10.2.0.1")
+		honest.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
+		servers, failed := BuildServers([]*corev1.Service{stolen, honest}, BuildGrants("garden", seed()))
+		if len(servers) != 1 || servers[0].Name != "shoot--a/vpn-seed-server" || failed[attacker+"/vpn-seed-server"] == nil {
+			t.Errorf("%s: servers %+v, refused %v", attacker, servers, failed)
+		}
+	}
+	old := wireGuardService("shoot--old", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "10.2.0.3")
+	later := wireGuardService("shoot--0", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "10.2.0.4")
+	later.CreationTimestamp = metav1.NewTime(time.Unix(1_700_000_000, 0))
+	servers, _ := BuildServers([]*corev1.Service{later, old}, BuildGrants("garden", seed()))
+	if len(servers) != 1 || servers[0].Name != "shoot--old/vpn-seed-server" {
+		t.Errorf("of two Services with a key that nobody was given, the later got it: %+v", servers)
+	}
+}
