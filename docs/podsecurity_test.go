@@ -26,7 +26,7 @@ const podSecurityPage = "security-pods.md"
 // withoutPods are packages that name pods but deploy none: they read or change those of others, or build parts that other packages use.
 var withoutPods = map[string]string{
 	"pkg/component": "the parts that all components are built of", "pkg/federation/interpreter": "reads the pods of users' workloads",
-	"pkg/federation/interpreter/script": "reads the pods of users' workloads",
+	"pkg/federation/interpreter/script":    "reads the pods of users' workloads",
 	"pkg/gardenlet/controllerinstallation": "changes the pods of extensions' charts",
 }
 
