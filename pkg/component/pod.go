@@ -15,6 +15,15 @@ import (
 // NonRootID is the user and group that the containers of a control plane run as.
 const NonRootID int64 = 65532
 
+// LabelPodSecurity, on a namespace, is the level that the API server holds its pods to.
+const LabelPodSecurity = "pod-security.kubernetes.io/enforce"
+
+// Values of LabelPodSecurity.
+const (
+	PodSecurityRestricted = "restricted"
+	PodSecurityPrivileged = "privileged"
+)
+
 // Labels returns the labels of a part of a control plane.
 func Labels(app, role string) map[string]string {
 	return map[string]string{LabelApp: app, LabelRole: role}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/trellis-garden/trellis/extensions/pkg/managedresource"
+	"github.com/trellis-garden/trellis/pkg/component"
 )
 
 // ControllerName is the name of the container of the provider's machine driver.
@@ -185,6 +186,10 @@ func (a *actuator) fillDeployment(deployment *appsv1.Deployment, kubeconfig stri
 	pod.ServiceAccountName = ManagerName
 	pod.TerminationGracePeriodSeconds = ptr.To[int64](5)
 	pod.EnableServiceLinks = ptr.To(false)
+	pod.SecurityContext = &corev1.PodSecurityContext{
+		RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(component.NonRootID), RunAsGroup: ptr.To(component.NonRootID),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 	pod.Containers = []corev1.Container{a.managerContainer(deployment.Namespace), a.controllerContainer(deployment.Namespace)}
 	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}
 }
@@ -241,7 +246,7 @@ func finishContainer(container corev1.Container, port int32) corev1.Container {
 	container.Resources = corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("24Mi")},
 	}
-	container.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false)}
+	container.SecurityContext = component.HardenedContainer()
 	container.LivenessProbe = &corev1.Probe{
 		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port)}},
 		InitialDelaySeconds: 30,

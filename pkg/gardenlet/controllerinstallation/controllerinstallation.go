@@ -196,11 +196,15 @@ func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.
 // ensureInstalled runs Helm if what is installed differs from what is wanted.
 func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, wanted wantedRelease) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: wanted.release.Namespace}}
-	_, err := controllerutil.CreateOrPatch(ctx, r.Seed, namespace, func() error {
+	level, err := r.podSecurity(ctx, installation.Spec.RegistrationRef.Name)
+	if err != nil {
+		return err
+	}
+	_, err = controllerutil.CreateOrPatch(ctx, r.Seed, namespace, func() error {
 		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
 			gardencorev1beta1.GardenRole:                      gardencorev1beta1.GardenRoleExtension,
 			gardencorev1beta1.LabelControllerRegistrationName: installation.Spec.RegistrationRef.Name,
-			"pod-security.kubernetes.io/enforce":              "privileged",
+			component.LabelPodSecurity:                        level,
 		})
 		return nil
 	})
@@ -221,6 +225,18 @@ func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardenco
 		checksumAnnotation: wanted.checksum, installedAt: time.Now().UTC().Format(time.RFC3339),
 	})
 	return r.Seed.Patch(ctx, namespace, patch)
+}
+
+// podSecurity is the level that the pods of an extension must keep: what its registration says, else none.
+func (r *Reconciler) podSecurity(ctx context.Context, registration string) (string, error) {
+	object := &gardencorev1beta1.ControllerRegistration{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Name: registration}, object); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading ControllerRegistration %s: %w", registration, err)
+	}
+	if level := object.Annotations[gardencorev1beta1.AnnotationPodSecurityEnforce]; level != "" {
+		return level, nil
+	}
+	return component.PodSecurityPrivileged, nil
 }
 
 // upToDate says whether the namespace holds what is wanted, installed not too long ago.

@@ -75,7 +75,7 @@ func (o *Operation) namespace() *corev1.Namespace {
 		gardencorev1beta1.GardenRole:         gardencorev1beta1.GardenRoleShoot,
 		gardencorev1beta1.LabelShootProvider: o.Plan.ProviderType,
 		gardencorev1beta1.LabelSeedProvider:  o.Inputs.Seed.Spec.Provider.Type,
-		"pod-security.kubernetes.io/enforce": "privileged",
+		component.LabelPodSecurity:           o.podSecurity(),
 	}
 	if o.Plan.Networks.Type != "" {
 		labels[gardencorev1beta1.LabelNetworkingProvider] = o.Plan.Networks.Type
@@ -91,6 +91,14 @@ func (o *Operation) namespace() *corev1.Namespace {
 		annotations[annotationFiles] = digest
 	}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Plan.Namespace, Labels: labels, Annotations: annotations}}
+}
+
+// podSecurity is the level that all pods of the namespace must keep. The machine driver of a provider may need more than the least.
+func (o *Operation) podSecurity() string {
+	if o.Plan.Workerless {
+		return component.PodSecurityRestricted
+	}
+	return component.PodSecurityPrivileged
 }
 
 // deployNetworkPolicies lets pods of the namespace talk to those they need only.

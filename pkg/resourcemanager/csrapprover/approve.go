@@ -34,6 +34,12 @@ type Request struct {
 	DNSNames, IPs []string
 }
 
+// What a kubelet asks for is below these by far; what is above is held in memory for nobody.
+const (
+	maxRequestBytes = 16 << 10
+	maxNames        = 64
+)
+
 // Parse checks everything that a request says about itself. The error says what is wrong; such a request is never
 // approved.
 func Parse(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
@@ -48,6 +54,9 @@ func Parse(csr *certificatesv1.CertificateSigningRequest) (Request, error) {
 		if !slices.Contains(servingUsages, usage) {
 			return Request{}, fmt.Errorf("usage %q is not one of a serving certificate", usage)
 		}
+	}
+	if len(csr.Spec.Request) > maxRequestBytes {
+		return Request{}, fmt.Errorf("spec.request has %d bytes, more than %d", len(csr.Spec.Request), maxRequestBytes)
 	}
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -71,6 +80,8 @@ func check(parsed *x509.CertificateRequest, username, nodeName string) (Request,
 		return Request{}, errors.New("e-mail and URI names are not allowed")
 	case len(parsed.DNSNames)+len(parsed.IPAddresses) == 0:
 		return Request{}, errors.New("no DNS name or IP address is asked for")
+	case len(parsed.DNSNames)+len(parsed.IPAddresses) > maxNames:
+		return Request{}, fmt.Errorf("more than %d DNS names and IP addresses are asked for", maxNames)
 	}
 	request := Request{NodeName: nodeName, DNSNames: parsed.DNSNames}
 	for _, ip := range parsed.IPAddresses {

@@ -3,7 +3,6 @@ package csrapprover
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,13 +23,13 @@ const (
 	signerSelector = "spec.signerName=" + certificatesv1.KubeletServingSignerName
 	// nodeLabel of a Machine names its node.
 	nodeLabel = "node"
-	// retryNode is how soon a request is looked at again whose node or machine is not registered completely; kubelets ask
-	// for their certificate while they register.
-	retryNode = 500 * time.Millisecond
-	// retryFor is how long that goes on.
+	// retryFor is how long a request is looked at again whose node or machine is not registered completely; kubelets ask for their certificate
+	// while they register.
 	retryFor = 10 * time.Minute
 	// retryWatch is the pause before a watch that could not be opened is opened again.
 	retryWatch = 2 * time.Second
+	// retryRoom is the pause before requests that were left out are asked for.
+	retryRoom = 10 * time.Second
 	// watchSeconds ends a watch from the server's side, so that a dead connection does not go unnoticed for ever.
 	watchSeconds = 600
 )
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.watching = map[string]*target.Target{}
 	}
 	r.watching[req.Namespace] = t
-	approver := &approver{namespace: req.Namespace, target: t, machines: r.Machines, log: ctrl.Log.WithName("csr-approver").WithValues("namespace", req.Namespace)}
+	approver := newApprover(req.Namespace, t, r.Machines)
 	go func() {
 		approver.run(r.Context)
 		r.stopped(req.Namespace, t)
@@ -94,12 +94,23 @@ func (r *Reconciler) stopped(namespace string, t *target.Target) {
 	}
 }
 
-// approver serves one shoot.
+// approver serves one shoot. Its watch puts requests into a queue, and one worker decides about them.
 type approver struct {
 	namespace string
 	target    *target.Target
-	machines  client.Reader
+	queue     *queue
+	nodes     *nodes
 	log       logr.Logger
+	// logged bounds what a shoot's owner can fill the seed's log with.
+	logged flowcontrol.RateLimiter
+}
+
+func newApprover(namespace string, t *target.Target, machines client.Reader) *approver {
+	return &approver{
+		namespace: namespace, target: t, queue: newQueue(), nodes: &nodes{namespace: namespace, machines: machines, target: t.Client},
+		log:    ctrl.Log.WithName("csr-approver").WithValues("namespace", namespace),
+		logged: flowcontrol.NewTokenBucketRateLimiter(1, 20),
+	}
 }
 
 // run watches until the target is forgotten or ctx ends.
@@ -108,18 +119,26 @@ func (a *approver) run(ctx context.Context) {
 	defer cancel()
 	stop := context.AfterFunc(a.target.Context(), cancel)
 	defer stop()
+	context.AfterFunc(ctx, a.queue.work.ShutDown)
+	go a.work(ctx)
 	for ctx.Err() == nil {
 		if err := a.watch(ctx); err != nil && ctx.Err() == nil {
 			a.log.V(1).Info("Watch of certificate signing requests ended", "error", err.Error())
-			select {
-			case <-ctx.Done():
-			case <-time.After(retryWatch):
-			}
+			pause(ctx, retryWatch)
 		}
 	}
 }
 
-// watch opens one watch and handles its events. Without a resource version the server first sends what exists.
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, period time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(period):
+	}
+}
+
+// watch opens one watch and handles its events, until there is place again for requests that had to be left out. Without a resource version the
+// server first sends what exists.
 func (a *approver) watch(ctx context.Context) error {
 	seconds := int64(watchSeconds)
 	w, err := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests().Watch(ctx, metav1.ListOptions{
@@ -129,86 +148,107 @@ func (a *approver) watch(ctx context.Context) error {
 		return err
 	}
 	defer w.Stop()
-	for event := range w.ResultChan() {
-		switch event.Type {
-		case watch.Error:
-			return apierrors.FromObject(event.Object)
-		case watch.Added, watch.Modified:
-			if csr, ok := event.Object.(*certificatesv1.CertificateSigningRequest); ok && pending(csr) {
-				go a.decide(ctx, csr)
+	for {
+		select {
+		case <-a.queue.room:
+			pause(ctx, retryRoom)
+			return nil
+		case event, open := <-w.ResultChan():
+			if !open {
+				return nil
+			}
+			if err := a.handle(event); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// handle queues what is new and forgets what is decided or gone.
+func (a *approver) handle(event watch.Event) error {
+	if event.Type == watch.Error {
+		return apierrors.FromObject(event.Object)
+	}
+	csr, ok := event.Object.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return nil
+	}
+	if event.Type == watch.Deleted || !pending(csr) {
+		a.queue.forget(csr.Name)
+		return nil
+	}
+	request, err := Parse(csr)
+	if err != nil {
+		a.refused(csr.Name, csr.Spec.Username, err.Error())
+		return nil
+	}
+	a.queue.add(csr.Name, candidate{uid: csr.UID, request: request, deadline: csr.CreationTimestamp.Add(retryFor)})
 	return nil
 }
 
-// decide approves a request, or tries again while its node is not known completely.
-func (a *approver) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) {
-	log := a.log.WithValues("csr", csr.Name, "requester", csr.Spec.Username)
-	request, err := Parse(csr)
-	if err != nil {
-		log.Info("Not approving a kubelet's serving certificate", "reason", err.Error())
-		return
-	}
-	deadline := csr.CreationTimestamp.Add(retryFor)
+// work decides about queued requests, one after the other, until the queue is shut down.
+func (a *approver) work(ctx context.Context) {
 	for {
-		reason, err := a.unknown(ctx, request)
-		if err == nil && reason == "" {
-			if err = a.approve(ctx, csr); err == nil {
-				log.Info("Approved a kubelet's serving certificate")
-				return
+		name, shutdown := a.queue.work.Get()
+		if shutdown {
+			return
+		}
+		if found, known := a.queue.get(name); known {
+			if a.decide(ctx, name, found) {
+				a.queue.forget(name)
+			} else {
+				a.queue.again(name)
 			}
 		}
-		if ctx.Err() != nil || apierrors.IsNotFound(err) {
-			return
-		}
-		if time.Now().After(deadline) {
-			log.Info("Not approving a kubelet's serving certificate", "reason", reason, "error", err)
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryNode):
-		}
+		a.queue.work.Done(name)
 	}
 }
 
-// unknown says what is not known yet about the requester; empty when all is.
-func (a *approver) unknown(ctx context.Context, request Request) (string, error) {
-	machines := &metav1.PartialObjectMetadataList{}
-	machines.SetGroupVersionKind(machineListKind)
-	if err := a.machines.List(ctx, machines, client.InNamespace(a.namespace), client.MatchingLabels{nodeLabel: request.NodeName}); err != nil {
-		return "", fmt.Errorf("listing the machines of node %s: %w", request.NodeName, err)
+// decide approves a request, and says whether that was the last look at it. Its node may not be known completely yet.
+func (a *approver) decide(ctx context.Context, name string, found candidate) (done bool) {
+	reason, err := a.nodes.unknown(ctx, found.request)
+	if err == nil && reason == "" {
+		if err = a.approve(ctx, name, found); err == nil {
+			return true
+		}
 	}
-	if len(machines.Items) == 0 {
-		return "no Machine has the label " + nodeLabel + "=" + request.NodeName, nil
+	if ctx.Err() != nil || apierrors.IsNotFound(err) {
+		return true
 	}
-	node := &corev1.Node{}
-	err := a.target.Client.Get(ctx, client.ObjectKey{Name: request.NodeName}, node)
-	if apierrors.IsNotFound(err) {
-		return "the Node does not exist", nil
+	if time.Now().Before(found.deadline) {
+		return false
 	}
 	if err != nil {
-		return "", err
+		reason = err.Error()
 	}
-	if missing := request.Missing(node); len(missing) > 0 {
-		return fmt.Sprintf("the Node does not have the names or addresses %v", missing), nil
-	}
-	return "", nil
+	a.refused(name, nodeUserPrefix+found.request.NodeName, reason)
+	return true
 }
 
-// approve writes the decision. A conflict means that someone else wrote one.
-func (a *approver) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
-	csr = csr.DeepCopy()
+func (a *approver) refused(name, requester, reason string) {
+	if a.logged.TryAccept() {
+		a.log.Info("Not approving a kubelet's serving certificate", "csr", name, "requester", requester, "reason", reason)
+	}
+}
+
+// approve writes the decision, if the request is still the one that was checked. A conflict means that someone else wrote one.
+func (a *approver) approve(ctx context.Context, name string, found candidate) error {
+	requests := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests()
+	csr, err := requests.Get(ctx, name, metav1.GetOptions{})
+	if err != nil || csr.UID != found.uid || !pending(csr) {
+		return err
+	}
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: "RequestApproved", Message: "The kubelet's names and addresses are those of its node, which is a machine of this shoot.",
 		LastUpdateTime: metav1.Now(),
 	})
-	_, err := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+	_, err = requests.UpdateApproval(ctx, name, csr, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) {
 		return nil
+	}
+	if err == nil {
+		a.log.Info("Approved a kubelet's serving certificate", "csr", name, "requester", csr.Spec.Username)
 	}
 	return err
 }

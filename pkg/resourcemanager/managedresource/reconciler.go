@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // target returns the cluster of a ManagedResource when its API server answers.
 func (r *Reconciler) target(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*target.Target, error) {
 	if ptr.Deref(mr.Spec.Class, "") == resourcesv1alpha1.ClassSeed {
-		return r.Targets.Seed(), nil
+		return r.seed(ctx, mr.Namespace)
 	}
 	t, err := r.Targets.Shoot(ctx, mr.Namespace)
 	if err != nil {
@@ -262,7 +262,11 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return r.waitForTarget(ctx, mr, t, err)
 	}
 
-	remaining, err := r.applier(t, mr).removeByRank(ctx, mr.Status.Resources)
+	resources, err := r.leftBehind(ctx, mr)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	remaining, err := r.applier(t, mr).removeByRank(ctx, resources)
 	if err != nil {
 		return r.failed(ctx, mr, resourcesv1alpha1.ConditionDeletionFailed, err)
 	}

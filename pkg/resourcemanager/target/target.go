@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -164,6 +165,8 @@ func (t *Target) close() {
 type Registry struct {
 	seed   *Target
 	reader client.Reader
+	// seedAs returns a client of the seed for somebody else.
+	seedAs func(transport.ImpersonationConfig) (client.Client, error)
 
 	mu      sync.Mutex
 	targets map[string]*Target
@@ -177,11 +180,39 @@ func NewRegistry(config *rest.Config, reader client.Reader) (*Registry, error) {
 		return nil, fmt.Errorf("client of the seed: %w", err)
 	}
 	seed.probe = nil
-	return &Registry{seed: seed, reader: reader, targets: map[string]*Target{}}, nil
+	return &Registry{seed: seed, reader: reader, seedAs: seed.impersonate(config), targets: map[string]*Target{}}, nil
 }
 
-// Seed returns the target of ManagedResources of class seed.
+// impersonate returns what makes clients that act for others, through the connections and the knowledge of kinds that t has.
+func (t *Target) impersonate(config *rest.Config) func(transport.ImpersonationConfig) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return func(who transport.ImpersonationConfig) (client.Client, error) {
+		return client.New(config, client.Options{
+			HTTPClient: &http.Client{Transport: transport.NewImpersonatingRoundTripper(who, t.transport)},
+			Scheme:     t.Client.Scheme(), Mapper: t.Client.RESTMapper(),
+		})
+	}
+}
+
+// Seed returns the seed with all rights.
 func (r *Registry) Seed() *Target { return r.seed }
+
+// SeedAccount is the service account of a namespace whose rights its ManagedResources of class seed have. It need not exist.
+const SeedAccount = "managed-resources"
+
+// SeedFor returns the seed with the rights of the SeedAccount of a namespace.
+func (r *Registry) SeedFor(namespace string) (*Target, error) {
+	const group = "system:serviceaccounts"
+	c, err := r.seedAs(transport.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + SeedAccount,
+		Groups:   []string{group, group + ":" + namespace, "system:authenticated"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client of the seed for namespace %s: %w", namespace, err)
+	}
+	return &Target{Client: c, ctx: r.seed.ctx, forget: func() {}, transport: r.seed.transport}, nil
+}
 
 // Shoot returns the target of the shoot whose control plane runs in the namespace; ErrNoTarget when there is none.
 func (r *Registry) Shoot(ctx context.Context, namespace string) (*Target, error) {
@@ -300,13 +331,14 @@ func transportFor(config *rest.Config) (http.RoundTripper, error) {
 	return rest.HTTPWrappersForConfig(config, base)
 }
 
-// NewStaticRegistry returns a registry whose seed target is the given client and which reads the shoots' Secrets with it;
+// NewStaticRegistry returns a registry whose seed target is the given client, whoever it is for, and which reads the shoots' Secrets with it;
 // for tests.
 func NewStaticRegistry(seed client.Client) *Registry {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Registry{
 		seed:    &Target{Client: seed, ctx: ctx, forget: cancel, transport: http.DefaultTransport},
 		reader:  seed,
+		seedAs:  func(transport.ImpersonationConfig) (client.Client, error) { return seed, nil },
 		targets: map[string]*Target{},
 	}
 }

@@ -49,6 +49,7 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, con
 	pod := &spec.Template.Spec
 	pod.AutomountServiceAccountToken = new(false)
 	pod.EnableServiceLinks = new(false)
+	pod.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	pod.TerminationGracePeriodSeconds = new(int64(5))
 	pod.Containers = []corev1.Container{container(image, config)}
 	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}

@@ -4,10 +4,14 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component/golden"
 )
 
 // The kube-apiserver of a shoot with workers looks for aggregated APIs behind the tunnel.
@@ -30,4 +34,10 @@ func TestMembersAreServedWhereTheAPIServerReachesThePod(t *testing.T) {
 	if !slices.Equal(container.Args, []string{"--kubeconfig=x", "--member-api-address=:8443"}) || container.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
 		t.Errorf("got %+v", container)
 	}
+}
+
+func TestDeployment(t *testing.T) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--fleet", Name: Name}}
+	fillDeployment(deployment, "generic-token-kubeconfig", "federation:1", apis.FleetConfig{})
+	golden.Check(t, "deployment", deployment)
 }

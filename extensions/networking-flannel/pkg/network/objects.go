@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/component"
 )
 
 // Config is spec.providerConfig of a Network, kind NetworkConfig of flannel.networking.extensions.trellis.garden/v1alpha1.
@@ -111,6 +113,7 @@ func daemonSet(metadata metav1.ObjectMeta, values Values) *appsv1.DaemonSet {
 				ObjectMeta: metav1.ObjectMeta{Labels: metadata.Labels},
 				Spec: corev1.PodSpec{
 					HostNetwork:                   true,
+					SecurityContext:               &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 					DNSPolicy:                     corev1.DNSDefault,
 					PriorityClassName:             "system-node-critical",
 					ServiceAccountName:            name,
@@ -140,7 +143,8 @@ func hostPath(volume, path string) corev1.Volume {
 func installPlugins(values Values) corev1.Container {
 	return corev1.Container{
 		Name: "install-plugins", Image: values.PluginsImage, Args: []string{"/host/opt/cni/bin"},
-		VolumeMounts: []corev1.VolumeMount{{Name: "cni-bin", MountPath: "/host/opt/cni/bin"}},
+		SecurityContext: rootWith(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "cni-bin", MountPath: "/host/opt/cni/bin"}},
 	}
 }
 
@@ -159,16 +163,21 @@ func flanneld(values Values) corev1.Container {
 			{Name: "KUBERNETES_SERVICE_HOST", Value: values.APIServerHost},
 			{Name: "KUBERNETES_SERVICE_PORT", Value: "443"},
 		},
-		Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", installConfig}}}},
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("40Mi")}},
-		SecurityContext: &corev1.SecurityContext{
-			Privileged: ptr.To(false), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
-		},
+		Lifecycle:       &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", installConfig}}}},
+		Resources:       corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("40Mi")}},
+		SecurityContext: rootWith("NET_ADMIN", "NET_RAW"),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "run", MountPath: "/run/flannel"}, {Name: "config", MountPath: "/etc/kube-flannel"}, {Name: "xtables-lock", MountPath: "/run/xtables.lock"},
 			{Name: "cni-config", MountPath: "/etc/cni/net.d"},
 		},
 	}
+}
+
+// rootWith is root, whom the folders of the node belong to, with no more than the given capabilities. What it writes lies in volumes.
+func rootWith(capabilities ...corev1.Capability) *corev1.SecurityContext {
+	context := component.HardenedContainer()
+	context.RunAsUser, context.Capabilities.Add = ptr.To[int64](0), capabilities
+	return context
 }
 
 func fieldRef(path string) *corev1.EnvVarSource {

@@ -21,9 +21,9 @@ import (
 )
 
 type controllersFlags struct {
-	endpoint, tokenNamespace, tokenName, zone, image, machineControllerManager string
-	nameservers                                                                []string
-	terraform                                                                  terraform.Options
+	endpoint, tokenNamespace, tokenName, zone, image, machineControllerManager, volumesDir string
+	nameservers                                                                            []string
+	terraform                                                                              terraform.Options
 }
 
 func controllersCommand() *cobra.Command {
@@ -48,6 +48,7 @@ func controllersCommand() *cobra.Command {
 	f.StringVar(&flags.tokenName, "cloud-token-secret", "local-cloud", "name of that Secret; its key is token")
 	f.StringVar(&flags.zone, "zone", "local.trellis.garden", "DNS zone of the local cloud")
 	f.StringSliceVar(&flags.nameservers, "machine-nameservers", []string{"172.18.0.2"}, "name servers of the machines")
+	f.StringVar(&flags.volumesDir, "machine-volumes-dir", "", "folder of the seed's nodes for volumes of shoots, as the local cloud has it (its --state-dir, and machine-volumes below it); without it shoots have none")
 	f.StringVar(&flags.image, "image", "", "image of this program, for the machine driver (default: from the image vector)")
 	f.StringVar(&flags.machineControllerManager, "machine-controller-manager-image", "", "image of machine-controller-manager (default: from the image vector)")
 	f.StringVar(&flags.terraform.Binary, "terraform", terraform.Binary, "program terraform or tofu")
@@ -80,6 +81,7 @@ func (f *controllersFlags) setup(_ context.Context, mgr manager.Manager) error {
 				MachineControllerManager: f.machineControllerManager,
 				Image:                    f.image,
 				MachineImage:             machineImages(images),
+				VolumesDir:               f.volumesDir,
 			})
 		},
 	}

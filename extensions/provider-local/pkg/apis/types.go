@@ -48,11 +48,9 @@ type Network struct {
 	CIDR    string `json:"cidr"`
 	Gateway string `json:"gateway"`
 	Bridge  string `json:"bridge"`
-	// VolumesDir is the folder of the node for volumes of the machines.
-	VolumesDir string `json:"volumesDir"`
 }
 
-// MachineVolumesDir is where machines, and what provisions volumes for their pods, find VolumesDir.
+// MachineVolumesDir is where machines, and what provisions volumes for their pods, find the folder of the node for their volumes.
 const MachineVolumesDir = "/var/lib/local-volumes"
 
 // CloudProfileConfig is the providerConfig of CloudProfiles: which image a machine pod has for a machine image.

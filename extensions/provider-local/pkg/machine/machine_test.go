@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/apis"
+	"github.com/trellis-garden/trellis/pkg/component/golden"
 )
 
 func TestPod(t *testing.T) {
@@ -95,4 +96,8 @@ func TestStatusOf(t *testing.T) {
 	if statusOf(nil, "doing") != nil {
 		t.Error("no error must stay none")
 	}
+}
+
+func TestPodInFull(t *testing.T) {
+	golden.Check(t, "pod", podFor("m1", "class", apis.MachineSpec{Image: "machine:1", Namespace: "infra-a", Nameservers: []string{"172.18.0.2"}, VolumesDir: "/volumes/a"}))
 }

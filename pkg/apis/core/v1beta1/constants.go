@@ -75,6 +75,9 @@ const (
 	AnnotationGenericTokenKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
 	// AnnotationShootUID is the UID of the Shoot on objects in its seed.
 	AnnotationShootUID = "shoot.gardener.cloud/uid"
+	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's namespace in seeds enforces:
+	// restricted, baseline or privileged, which is the default.
+	AnnotationPodSecurityEnforce = "security.gardener.cloud/pod-security-enforce"
 )
 
 // Values of the annotations GardenerOperation and GardenerMaintenanceOperation.

@@ -48,7 +48,6 @@ output "network" {
     cidr       = local_network.machines.cidr
     gateway    = local_network.machines.gateway
     bridge     = local_network.machines.bridge
-    volumesDir = local_network.machines.volumes_dir
     egressCIDR = local_network.machines.egress_cidr
   }
 }

@@ -4,6 +4,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,13 +28,16 @@ type Options struct {
 	Image string
 	// MachineImage finds the container image of machine images that the CloudProfile does not map.
 	MachineImage func(name, version string) (string, error)
+	// VolumesDir is the folder of the seed's nodes with one folder of volumes for each shoot, as the local cloud makes them. Without it shoots have
+	// no volumes.
+	VolumesDir string
 }
 
 // Add registers the controller.
 func Add(mgr manager.Manager, options Options) error {
 	return worker.Add(mgr, worker.Options{
 		Type:                     apis.Type,
-		Delegate:                 delegate{machineImage: options.MachineImage},
+		Delegate:                 delegate{machineImage: options.MachineImage, volumesDir: options.VolumesDir},
 		MachineControllerManager: options.MachineControllerManager,
 		MachineController:        corev1.Container{Image: options.Image, Args: []string{"machine-controller"}},
 		ShootRules:               slices.Concat(volumes.Rules(), loadbalancers.Rules()),
@@ -42,6 +46,16 @@ func Add(mgr manager.Manager, options Options) error {
 
 type delegate struct {
 	machineImage func(name, version string) (string, error)
+	volumesDir   string
+}
+
+// volumesOf is the folder of the nodes that is mounted for a shoot. It follows from the operator's setting alone: what the cloud answers is the
+// word of whom the shoot's owner names as the cloud.
+func (d delegate) volumesOf(scope worker.Scope) string {
+	if d.volumesDir == "" {
+		return ""
+	}
+	return filepath.Join(d.volumesDir, scope.Worker.Namespace)
 }
 
 // ProviderSpec implements worker.Delegate.
@@ -61,25 +75,32 @@ func (d delegate) ProviderSpec(_ context.Context, scope worker.Scope, pool exten
 	if err != nil {
 		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
 	}
-	return apis.MachineSpec{Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers, VolumesDir: infrastructure.Network.VolumesDir}, nil
+	return apis.MachineSpec{Image: image, Namespace: infrastructure.Namespace, Nameservers: infrastructure.Nameservers, VolumesDir: d.volumesOf(scope)}, nil
 }
 
 // ExtendPod implements worker.PodExtender: the machine driver also provisions volumes for the shoot's pods.
 func (d delegate) ExtendPod(scope worker.Scope, pod *corev1.PodSpec) error {
-	infrastructure, err := apis.Decode[apis.InfrastructureStatus](scope.Worker.Spec.InfrastructureProviderStatus)
-	if err != nil || infrastructure.Network.VolumesDir == "" {
-		return err
+	folder := d.volumesOf(scope)
+	if folder == "" {
+		return nil
 	}
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: infrastructure.Network.VolumesDir, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+		HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
 	}})
 	for i := range pod.Containers {
 		if container := &pod.Containers[i]; container.Name == worker.ControllerName {
 			container.Args = append(container.Args, "--volumes-dir="+apis.MachineVolumesDir)
 			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "volumes", MountPath: apis.MachineVolumesDir})
+			runAsOwnerOfVolumes(container.SecurityContext)
 		}
 	}
 	return nil
+}
+
+// runAsOwnerOfVolumes lets the container make folders that are root's, and remove what any user has written into them.
+func runAsOwnerOfVolumes(context *corev1.SecurityContext) {
+	context.RunAsNonRoot, context.RunAsUser, context.RunAsGroup = ptr.To(false), ptr.To[int64](0), ptr.To[int64](0)
+	context.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}}
 }
 
 // imageFor looks into the CloudProfile first.
