@@ -1,7 +1,3 @@
-// Package egress is the one way out of a seed for what acts for tenants. A kube-apiserver asks by HTTP CONNECT, with a certificate that
-// names the namespace of its control plane: on one port for addresses of its cluster, which one without workers has none of, on another
-// for addresses that a user gave. These are resolved here, decided about, and dialled as they were decided about: a name that
-// resolves to something else a moment later gains nothing.
 package egress
 
 import (

@@ -1,4 +1,5 @@
-package egress
+// Package proxy is the way out of a seed for kube-apiservers: HTTP CONNECT with certificates of both sides.
+package proxy
 
 import (
 	"context"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/vpn/connectproxy"
 	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
@@ -25,21 +27,10 @@ import (
 )
 
 const (
-	// ClusterPort is where a kube-apiserver asks for addresses of its cluster, OutsidePort where it asks for those that a user gave.
-	ClusterPort, OutsidePort = 9443, 9444
-
-	// ServedAPIs is the name of a Service in the namespace of a control plane. What is behind its port ServedAPIsPort, and nothing else, is
-	// reached from a cluster without workers: an extension serves an API of that cluster there.
-	ServedAPIs     = "served-apis"
-	ServedAPIsPort = 8443
-
 	dialTimeout = 10 * time.Second
 	// maxConnections at a time, for each port and for each client.
 	maxConnections, maxConnectionsOfClient = 8192, 512
 )
-
-// ServedAPIsAddress stands for the Service ServedAPIs in EndpointSlices of the cluster, at the port ServedAPIsPort. It is nobody's address.
-var ServedAPIsAddress = netip.MustParseAddr("240.0.0.2")
 
 // Config of a server.
 type Config struct {
@@ -48,7 +39,7 @@ type Config struct {
 	// TLS is the server's certificate and the authority of the clients, each of which has the namespace of a control plane as its common name.
 	TLS tlsfiles.Files
 	// Rules decide about addresses that users gave.
-	Rules Rules
+	Rules egress.Rules
 	// Log receives refusals.
 	Log logr.Logger
 	// Dial and Resolve default to the network and to its DNS.
@@ -187,11 +178,11 @@ func (c *countedConn) Close() error {
 // whatever its objects say.
 func (s *Server) dialCluster(ctx context.Context, address string) (splice.Conn, error) {
 	asked, err := netip.ParseAddrPort(address)
-	if err != nil || asked != netip.AddrPortFrom(ServedAPIsAddress, ServedAPIsPort) {
+	if err != nil || asked != netip.AddrPortFrom(egress.ServedAPIsAddress, egress.ServedAPIsPort) {
 		return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf(
 			"egress: a cluster without workers has no nodes, pods and services that could be reached at %s", address)}
 	}
-	return s.dial(ctx, net.JoinHostPort(ServedAPIs+"."+connectproxy.Client(ctx)+".svc", strconv.Itoa(ServedAPIsPort)))
+	return s.dial(ctx, net.JoinHostPort(egress.ServedAPIs+"."+connectproxy.Client(ctx)+".svc", strconv.Itoa(egress.ServedAPIsPort)))
 }
 
 // dialOutside reaches what the rules allow, at the very address that they were asked about.
