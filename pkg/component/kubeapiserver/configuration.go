@@ -11,13 +11,15 @@ import (
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 // configurationFiles renders the files that are not secret.
 func configurationFiles(v Values) (map[string][]byte, error) {
 	files := map[string]any{fileAuthentication: authentication(v)}
-	if v.VPN != nil {
-		files[fileEgressSelector] = egressSelector(*v.VPN)
+	if hasEgressSelector(v) {
+		files[fileEgressSelector] = egressSelector(v)
 	}
 	if hasAuthorizationFile(v) {
 		files[fileAuthorization] = authorization(v)
@@ -126,25 +128,40 @@ func connection(kubeconfigFile string) apiserverv1.WebhookConnectionInfo {
 	return apiserverv1.WebhookConnectionInfo{Type: apiserverv1.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &kubeconfigFile}
 }
 
-// egressSelector sends what goes to the cluster's networks through the VPN, everything else directly.
-func egressSelector(vpn VPNValues) *apiserverv1beta1.EgressSelectorConfiguration {
+func hasEgressSelector(v Values) bool { return v.VPN != nil || v.EgressHost != "" }
+
+// egressSelector sends what goes to the cluster's networks through the VPN. A cluster without workers has no such networks: its requests go
+// to the seed's proxy, which knows what little there may be instead.
+func egressSelector(v Values) *apiserverv1beta1.EgressSelectorConfiguration {
 	direct := apiserverv1beta1.Connection{ProxyProtocol: apiserverv1beta1.ProtocolDirect}
+	cluster := direct
+	switch {
+	case v.VPN != nil:
+		cluster = httpConnect(v.VPN.ProxyHost, v.VPN.ProxyPort, pkiMount+"/ca-vpn/bundle.crt", folderVPNClient)
+	case v.EgressHost != "":
+		cluster = httpConnect(v.EgressHost, egress.ClusterPort, configMount+"/files/"+fileEgressCA, folderEgressClient)
+	}
 	return &apiserverv1beta1.EgressSelectorConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.k8s.io/v1beta1", Kind: "EgressSelectorConfiguration"},
 		EgressSelections: []apiserverv1beta1.EgressSelection{
-			{Name: "cluster", Connection: apiserverv1beta1.Connection{
-				ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
-				Transport: &apiserverv1beta1.Transport{TCP: &apiserverv1beta1.TCPTransport{
-					URL: fmt.Sprintf("https://%s:%d", vpn.ProxyHost, vpn.ProxyPort),
-					TLSConfig: &apiserverv1beta1.TLSConfig{
-						CABundle:   pkiMount + "/ca-vpn/bundle.crt",
-						ClientCert: pkiMount + "/vpn-client/tls.crt",
-						ClientKey:  pkiMount + "/vpn-client/tls.key",
-					},
-				}},
-			}},
+			{Name: "cluster", Connection: cluster},
 			{Name: "controlplane", Connection: direct},
 			{Name: "etcd", Connection: direct},
 		},
+	}
+}
+
+// httpConnect is a connection through a proxy that wants the certificate in a folder.
+func httpConnect(host string, port int32, authority, folder string) apiserverv1beta1.Connection {
+	return apiserverv1beta1.Connection{
+		ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
+		Transport: &apiserverv1beta1.Transport{TCP: &apiserverv1beta1.TCPTransport{
+			URL: fmt.Sprintf("https://%s:%d", host, port),
+			TLSConfig: &apiserverv1beta1.TLSConfig{
+				CABundle:   authority,
+				ClientCert: path.Join(pkiMount, folder, "tls.crt"),
+				ClientKey:  path.Join(pkiMount, folder, "tls.key"),
+			},
+		}},
 	}
 }

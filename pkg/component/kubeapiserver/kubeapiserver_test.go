@@ -37,7 +37,7 @@ func TestObjects(t *testing.T) {
 	}
 	for name, values := range map[string]Values{
 		"shoot":      shootValues(),
-		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
+		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true, EgressHost: "egress.garden.svc"},
 		"settings":   allSettings(),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func allSettings() Values {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	for name, values := range map[string]Values{"shoot": shootValues(), "settings": allSettings()} {
+	for name, values := range map[string]Values{"shoot": shootValues(), "settings": allSettings(), "workerless": {IsWorkerless: true, EgressHost: "egress.garden.svc"}} {
 		files, err := configurationFiles(values.withDefaults())
 		if err != nil {
 			t.Fatal(err)
