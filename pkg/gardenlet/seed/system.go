@@ -67,7 +67,9 @@ func (s *System) installEgress(ctx context.Context, seed *gardencorev1beta1.Seed
 	if err != nil {
 		return err
 	}
-	return egress.New(s.Seed, egress.Values{Image: image.String(), DeniedNetworks: ownNetworks(&seed.Spec.Networks)}).Deploy(ctx)
+	return egress.New(s.Seed, egress.Values{
+		Image: image.String(), DeniedNetworks: ownNetworks(&seed.Spec.Networks), AllowedNetworks: s.Config.Egress.AllowedNetworks,
+	}).Deploy(ctx)
 }
 
 // ownNetworks are those that users' addresses must not lead to.

@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -90,6 +91,13 @@ func serviceOf(name string, v *victim) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}
 	return []client.Object{
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "p", Port: 443}}}},
+		// This is what services/proxy asks.
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Endpoints", "metadata": map[string]any{"namespace": "default", "name": name},
+			"subsets": []any{map[string]any{
+				"addresses": []any{map[string]any{"ip": v.address}}, "ports": []any{map[string]any{"name": "p", "port": int64(v.port)}},
+			}},
+		}},
 		&discoveryv1.EndpointSlice{
 			ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{v.address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
@@ -130,20 +138,27 @@ func TestAttackAddressesOfTheSeed(t *testing.T) {
 			t.Errorf("%s: got %q, %v", what, said, err)
 		}
 	}
-	t.Run("webhook", func(t *testing.T) { asksNoWebhook(t, "secure") })
+	t.Run("webhook", func(t *testing.T) {
+		asksNoWebhook(t, admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "secure"}})
+	})
+	for _, address := range []string{secure.address, "127.0.0.1", "[::ffff:" + secure.address + "]"} {
+		t.Run("webhook at "+address, func(t *testing.T) {
+			asksNoWebhook(t, admissionregistrationv1.WebhookClientConfig{URL: new(fmt.Sprintf("https://%s:%d/", address, secure.port))})
+		})
+	}
 	t.Run("aggregated API", func(t *testing.T) { registersNoAPI(t, "secure") })
 	if n, m := plain.reached.Load(), secure.reached.Load(); n+m > 0 {
 		t.Errorf("connections reached the seed's network: %d plain, %d with TLS", n, m)
 	}
 }
 
-// asksNoWebhook has the kube-apiserver ask a Service whether an object may be created.
-func asksNoWebhook(t *testing.T, service string) {
+// asksNoWebhook has the kube-apiserver ask a webhook whether an object may be created.
+func asksNoWebhook(t *testing.T, webhook admissionregistrationv1.WebhookClientConfig) {
 	createIn(t, &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "victim"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "victim.default.svc", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-			ClientConfig:   admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: service}},
+			ClientConfig:   webhook,
 			ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"attack": "webhook"}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
