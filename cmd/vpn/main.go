@@ -1,4 +1,4 @@
-// Command vpn holds the parts of the way between seeds and shoots: both ends of the tunnel, the seed's gateway, and the
+// Command vpn holds the parts of the way between seeds and shoots: both ends of the tunnel, the gateway of the seed and its way out, and the
 // proxy that gives pods of a shoot their API server.
 package main
 
@@ -32,7 +32,8 @@ func newCommand() *cobra.Command {
 
   kube-apiserver --CONNECT--> seed-server <--WireGuard-- gateway <--WireGuard-- shoot-client --> nodes, pods, services
   kubectl, kubelet --TLS--> gateway --> kube-apiserver
-  pods of a shoot --> apiserver-proxy --PROXY v2--> gateway --> kube-apiserver`,
+  pods of a shoot --> apiserver-proxy --PROXY v2--> gateway --> kube-apiserver
+  kube-apiserver --CONNECT--> egress --> the world outside`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -42,6 +43,6 @@ func newCommand() *cobra.Command {
 		klog.SetLogger(logger)
 		return logger
 	}
-	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log))
+	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log), newEgress(log))
 	return command
 }

@@ -23,6 +23,8 @@ const (
 	CAKubelet = "ca-kubelet"
 	// CAMetricsServer signs metrics-server's certificate.
 	CAMetricsServer = "ca-metrics-server"
+	// CAEgress signs both sides of the connections between kube-apiservers and the egress proxy of their seed. It lies in the namespace garden.
+	CAEgress = "ca-egress"
 	// CAVPN signs both sides of the connection between kube-apiserver and vpn-seed-server.
 	CAVPN = "ca-vpn"
 )

@@ -68,6 +68,8 @@ type Options struct {
 	Identity string
 	// RotationInitiation holds, per configuration name, when its last rotation was asked for.
 	RotationInitiation map[string]time.Time
+	// Authorities of other namespaces sign certificates of this one, by the names of their configurations. They are not kept here.
+	Authorities map[string]*corev1.Secret
 	// Clock is for tests; default the real one.
 	Clock clock.PassiveClock
 }
@@ -108,6 +110,7 @@ func New(ctx context.Context, c client.Client, namespace string, options Options
 		namespace: namespace,
 		identity:  orDefault(options.Identity, "gardenlet"),
 		rotations: options.RotationInitiation,
+		foreign:   options.Authorities,
 		clock:     options.Clock,
 		existing:  map[string][]*corev1.Secret{},
 		entries:   map[string]*entry{},
@@ -124,6 +127,7 @@ type manager struct {
 	namespace string
 	identity  string
 	rotations map[string]time.Time
+	foreign   map[string]*corev1.Secret
 	clock     clock.PassiveClock
 
 	mutex sync.Mutex
@@ -256,6 +260,10 @@ func (m *manager) plan(config Config) (plan, error) {
 		}
 		p.ca = ca
 		sources = append(sources, secret.Name)
+		if secret.Namespace != m.namespace {
+			// Its name may be that of one before it, which was lost.
+			sources = append(sources, shortHash(secret.Data[DataKeyCertificateCA], 8))
+		}
 	}
 	switch c := config.(type) {
 	case CertificateConfig:
@@ -462,6 +470,9 @@ func (m *manager) Get(name string, options ...GetOption) (*corev1.Secret, bool) 
 	var list []*corev1.Secret
 	switch opts.slot {
 	case current:
+		if secret := m.foreign[name]; secret != nil {
+			return secret.DeepCopy(), true
+		}
 		list = m.existing[name]
 	case bundle:
 		list = m.existing[name+"-bundle"]

@@ -20,6 +20,7 @@ const (
 	fileAuthentication = "authentication.yaml"
 	fileAuthorization  = "authorization.yaml"
 	fileEgressSelector = "egress-selector.yaml"
+	fileEgressCA       = "egress-ca.crt"
 	fileEncryption     = "encryption.yaml"
 
 	authorizationWebhookFolder = "authorization-webhook"
@@ -185,7 +186,7 @@ func optionalFlags(v Values) map[string]string {
 	if v.AdvertiseAddress != "" {
 		flags["advertise-address"] = v.AdvertiseAddress
 	}
-	if v.VPN != nil {
+	if hasEgressSelector(v) {
 		flags["egress-selector-config-file"] = configMount + "/files/" + fileEgressSelector
 	}
 	if v.DefaultWatchCacheSize != nil {

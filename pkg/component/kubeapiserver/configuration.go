@@ -7,17 +7,20 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 // configurationFiles renders the files that are not secret.
 func configurationFiles(v Values) (map[string][]byte, error) {
 	files := map[string]any{fileAuthentication: authentication(v)}
-	if v.VPN != nil {
-		files[fileEgressSelector] = egressSelector(*v.VPN)
+	if hasEgressSelector(v) {
+		files[fileEgressSelector] = egressSelector(v)
 	}
 	if hasAuthorizationFile(v) {
 		files[fileAuthorization] = authorization(v)
@@ -53,6 +56,9 @@ func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 	if v.Authentication != nil {
 		config = v.Authentication.DeepCopy()
 	}
+	if v.EgressHost != "" && selectsEgressOfIssuers(v.Version) {
+		leaveThroughEgress(config.JWT)
+	}
 	wanted := config.Anonymous
 	config.Anonymous = &apiserverv1.AnonymousAuthConfig{Enabled: true}
 	if v.AllowAnonymous || wanted != nil && wanted.Enabled && len(wanted.Conditions) == 0 {
@@ -70,6 +76,20 @@ func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 		}
 	}
 	return config
+}
+
+// selectsEgressOfIssuers tells whether a version of Kubernetes asks for the keys of issuers as an egress selector says.
+func selectsEgressOfIssuers(kubernetes string) bool {
+	parsed, err := version.ParseGeneric(kubernetes)
+	return err == nil && parsed.AtLeast(version.MustParseGeneric("1.34"))
+}
+
+func leaveThroughEgress(authenticators []apiserverv1.JWTAuthenticator) {
+	for i := range authenticators {
+		if issuer := &authenticators[i].Issuer; issuer.EgressSelectorType == "" {
+			issuer.EgressSelectorType = apiserverv1.EgressSelectorControlPlane
+		}
+	}
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
@@ -126,25 +146,48 @@ func connection(kubeconfigFile string) apiserverv1.WebhookConnectionInfo {
 	return apiserverv1.WebhookConnectionInfo{Type: apiserverv1.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &kubeconfigFile}
 }
 
-// egressSelector sends what goes to the cluster's networks through the VPN, everything else directly.
-func egressSelector(vpn VPNValues) *apiserverv1beta1.EgressSelectorConfiguration {
+func hasEgressSelector(v Values) bool { return v.VPN != nil || v.EgressHost != "" }
+
+// egressSelector sends what goes to the cluster's networks through the VPN. A cluster without workers has no such networks: its requests go
+// to the seed's proxy, which knows what little there may be instead. What users name by URL goes through that proxy as well.
+func egressSelector(v Values) *apiserverv1beta1.EgressSelectorConfiguration {
 	direct := apiserverv1beta1.Connection{ProxyProtocol: apiserverv1beta1.ProtocolDirect}
+	cluster, controlPlane := direct, direct
+	if v.EgressHost != "" {
+		controlPlane = throughEgress(v, egress.OutsidePort)
+	}
+	switch {
+	case v.VPN != nil:
+		cluster = httpConnect(v.VPN.ProxyHost, v.VPN.ProxyPort, pkiMount+"/ca-vpn/bundle.crt", folderVPNClient)
+	case v.EgressHost != "":
+		cluster = throughEgress(v, egress.ClusterPort)
+	}
 	return &apiserverv1beta1.EgressSelectorConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apiserver.k8s.io/v1beta1", Kind: "EgressSelectorConfiguration"},
 		EgressSelections: []apiserverv1beta1.EgressSelection{
-			{Name: "cluster", Connection: apiserverv1beta1.Connection{
-				ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
-				Transport: &apiserverv1beta1.Transport{TCP: &apiserverv1beta1.TCPTransport{
-					URL: fmt.Sprintf("https://%s:%d", vpn.ProxyHost, vpn.ProxyPort),
-					TLSConfig: &apiserverv1beta1.TLSConfig{
-						CABundle:   pkiMount + "/ca-vpn/bundle.crt",
-						ClientCert: pkiMount + "/vpn-client/tls.crt",
-						ClientKey:  pkiMount + "/vpn-client/tls.key",
-					},
-				}},
-			}},
-			{Name: "controlplane", Connection: direct},
+			{Name: "cluster", Connection: cluster},
+			{Name: "controlplane", Connection: controlPlane},
 			{Name: "etcd", Connection: direct},
 		},
+	}
+}
+
+// throughEgress is a connection through a port of the seed's proxy.
+func throughEgress(v Values, port int32) apiserverv1beta1.Connection {
+	return httpConnect(v.EgressHost, port, configMount+"/files/"+fileEgressCA, folderEgressClient)
+}
+
+// httpConnect is a connection through a proxy that wants the certificate in a folder.
+func httpConnect(host string, port int32, authority, folder string) apiserverv1beta1.Connection {
+	return apiserverv1beta1.Connection{
+		ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
+		Transport: &apiserverv1beta1.Transport{TCP: &apiserverv1beta1.TCPTransport{
+			URL: fmt.Sprintf("https://%s:%d", host, port),
+			TLSConfig: &apiserverv1beta1.TLSConfig{
+				CABundle:   authority,
+				ClientCert: path.Join(pkiMount, folder, "tls.crt"),
+				ClientKey:  path.Join(pkiMount, folder, "tls.key"),
+			},
+		}},
 	}
 }

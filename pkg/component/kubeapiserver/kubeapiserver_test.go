@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/component"
+	proxy "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/golden"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
@@ -26,7 +27,7 @@ func shootValues() Values {
 	return Values{
 		Version: "1.36.3", Image: "registry.k8s.io/kube-apiserver:v1.36.3", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"},
 		AdvertiseAddress: "240.0.0.1", ExternalHostnames: []string{"api.member1.demo.local.trellis.garden"}, VPN: &VPNValues{},
-		AggregatorRouting: true,
+		EgressHost: "egress.garden.svc", AggregatorRouting: true,
 	}
 }
 
@@ -37,7 +38,7 @@ func TestObjects(t *testing.T) {
 	}
 	for name, values := range map[string]Values{
 		"shoot":      shootValues(),
-		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true},
+		"workerless": {Image: "kube-apiserver:v1", Replicas: 1, ServiceNetworks: []string{"10.4.0.0/16"}, IsWorkerless: true, EgressHost: "egress.garden.svc"},
 		"settings":   allSettings(),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +86,7 @@ func allSettings() Values {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	for name, values := range map[string]Values{"shoot": shootValues(), "settings": allSettings()} {
+	for name, values := range map[string]Values{"shoot": shootValues(), "settings": allSettings(), "workerless": {IsWorkerless: true, EgressHost: "egress.garden.svc"}} {
 		files, err := configurationFiles(values.withDefaults())
 		if err != nil {
 			t.Fatal(err)
@@ -140,6 +141,20 @@ func TestArguments(t *testing.T) {
 	}
 	if !slices.Equal(arguments, Arguments(values)) {
 		t.Error("equal values gave other arguments: that would roll the pods")
+	}
+}
+
+// Older versions refuse a configuration with a field that they do not know.
+func TestKeysOfIssuersAreAskedForThroughTheProxy(t *testing.T) {
+	for version, want := range map[string]apiserverv1.EgressSelectorType{"1.36.3": "controlplane", "1.34.0": "controlplane", "1.33.9": "", "": ""} {
+		values := allSettings()
+		values.Version = version
+		if got := authentication(values).JWT[0].Issuer.EgressSelectorType; got != want {
+			t.Errorf("%q: got %q, want %q", version, got, want)
+		}
+		if values.Authentication.JWT[0].Issuer.EgressSelectorType != "" {
+			t.Error("the values were changed")
+		}
 	}
 }
 
@@ -200,7 +215,11 @@ func TestValidate(t *testing.T) {
 func TestDeployIsStableAndDestroyLeavesNothing(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	deploy := func() Interface {
-		manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{})
+		egress, err := proxy.Authority(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manager, err := secrets.New(t.Context(), c, namespace, secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: egress}})
 		if err != nil {
 			t.Fatal(err)
 		}

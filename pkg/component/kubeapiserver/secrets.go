@@ -19,6 +19,9 @@ import (
 
 const (
 	frontProxyUser = "front-proxy-client"
+	// folderVPNClient and folderEgressClient hold certificates for the proxies.
+	folderVPNClient    = "vpn-client"
+	folderEgressClient = "egress-client"
 	// EncryptionKeyName is the configuration name of the key for encryption at rest.
 	EncryptionKeyName = "kube-apiserver-etcd-encryption-key"
 	// KubeletClientUser is the user that kube-apiserver is for kubelets.
@@ -99,8 +102,13 @@ func certificates(namespace string, v Values) (map[string]secrets.CertificateCon
 		}
 	}
 	if v.VPN != nil {
-		configs["vpn-client"] = secrets.CertificateConfig{
+		configs[folderVPNClient] = secrets.CertificateConfig{
 			Name: "kube-apiserver-http-proxy-client", CommonName: Name, CertType: secrets.ClientCert, SigningCA: component.CAVPN,
+		}
+	}
+	if v.EgressHost != "" {
+		configs[folderEgressClient] = secrets.CertificateConfig{
+			Name: "kube-apiserver-egress-client", CommonName: namespace, CertType: secrets.ClientCert, SigningCA: component.CAEgress,
 		}
 	}
 	return configs, nil
@@ -178,6 +186,13 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 	plain, err := configurationFiles(v)
 	if err != nil {
 		return err
+	}
+	if v.EgressHost != "" {
+		authority, found := manager.Get(component.CAEgress)
+		if !found {
+			return fmt.Errorf("the certificate authority %q of the seed is not known to the manager of the secrets", component.CAEgress)
+		}
+		plain[fileEgressCA] = authority.Data[secrets.DataKeyCertificateCA]
 	}
 	configs := map[string]secrets.DataConfig{
 		"encryption":      {Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded}},

@@ -70,6 +70,8 @@ type Values struct {
 	ExternalHostnames []string
 	// VPN makes connections to nodes, pods and services of the cluster go through vpn-seed-server; nil without workers.
 	VPN *VPNValues
+	// EgressHost is the name of the seed's egress proxy; empty for none. The manager of the secrets has to know its authority, ca-egress.
+	EgressHost string
 	// ServiceAccounts say how tokens of service accounts are issued.
 	ServiceAccounts ServiceAccountValues
 	// APIAudiences are the audiences that tokens may carry; default "kubernetes". "gardener" is always one.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 const (
@@ -35,6 +36,8 @@ type Configuration struct {
 	Gateway Gateway `json:"gateway"`
 	// Resource manager settings of the seed.
 	ResourceManager ResourceManager `json:"resourceManager,omitempty"`
+	// Egress says where the kube-apiservers of the seed may connect to.
+	Egress Egress `json:"egress,omitempty"`
 }
 
 // GardenClientConnection says how the garden is reached: with the kubeconfig in KubeconfigSecret, which gardenlet gets for
@@ -191,6 +194,12 @@ type Gateway struct {
 	WireGuardPort int `json:"wireGuardPort,omitempty"`
 }
 
+// Egress of the seed.
+type Egress struct {
+	// AllowedNetworks may be reached although they are private or the seed's, e.g. "10.9.0.0/16" or "10.9.0.7/32:443".
+	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
+}
+
 // ResourceManager settings.
 type ResourceManager struct {
 	// SyncPeriod between applications of unchanged objects; default 1m.
@@ -281,6 +290,11 @@ func (c *Configuration) validate() error {
 		return fmt.Errorf("controllers.backupEntry.deletionGracePeriodHours (%d) must not be negative", c.Controllers.BackupEntry.DeletionGracePeriodHours)
 	case c.Resources.Reserved.Shoots > c.Resources.Capacity.Shoots:
 		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)", c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
+	}
+	for i, network := range c.Egress.AllowedNetworks {
+		if _, err := egress.ParseAllowance(network); err != nil {
+			return fmt.Errorf("egress.allowedNetworks[%d]: %w", i, err)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ func TestMistakes(t *testing.T) {
 		"no seed":       {"metadata: {name: local}", "metadata: {}", "seedConfig.metadata.name"},
 		"no gateway":    {"{address: 172.18.0.2}", "{}", "gateway.address"},
 		"no garden":     {"  bootstrapKubeconfig: {namespace: garden, name: bootstrap}", "  {}", "bootstrapKubeconfig"},
+		"egress":        {"seedConfig:", "egress: {allowedNetworks: [10.9.0.0/16, 10.9.0.7]}\nseedConfig:", "egress.allowedNetworks[1]"},
 		"reserved":      {"seedConfig:", "resources: {capacity: {shoots: 1}, reserved: {shoots: 2}}\nseedConfig:", "resources.reserved"},
 	} {
 		_, err := Parse([]byte(strings.Replace(minimal, test.old, test.new, 1)))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +18,9 @@ import (
 	"github.com/trellis-garden/trellis/charts"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	egressproxy "github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -28,7 +31,7 @@ const (
 	resourceManagerName = "resource-manager"
 )
 
-// System is what every seed runs: custom resource definitions and resource-manager.
+// System is what every seed runs: custom resource definitions, the egress proxy and resource-manager.
 type System struct {
 	// Seed is a client of the seed.
 	Seed client.Client
@@ -52,7 +55,30 @@ func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) erro
 	if err := s.reserveCapacity(ctx, seed); err != nil {
 		return err
 	}
+	if err := s.installEgress(ctx, seed); err != nil {
+		return err
+	}
 	return s.installResourceManager(ctx, seed)
+}
+
+// installEgress installs the proxy by which kube-apiservers leave the seed.
+func (s *System) installEgress(ctx context.Context, seed *gardencorev1beta1.Seed) error {
+	image, err := s.Images.Find("vpn")
+	if err != nil {
+		return err
+	}
+	return egress.New(s.Seed, egress.Values{
+		Image: image.String(), DeniedNetworks: ownNetworks(&seed.Spec.Networks), AllowedNetworks: s.Config.Egress.AllowedNetworks,
+	}).Deploy(ctx)
+}
+
+// ownNetworks are those that users' addresses must not lead to.
+func ownNetworks(networks *gardencorev1beta1.SeedNetworks) []string {
+	list := []string{networks.Pods, networks.Services}
+	if networks.Nodes != nil {
+		list = append(list, *networks.Nodes)
+	}
+	return slices.DeleteFunc(append(list, networks.BlockCIDRs...), func(network string) bool { return network == "" })
 }
 
 // InstallCRDs applies the custom resource definitions of a seed.
@@ -98,9 +124,12 @@ func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1b
 	return err
 }
 
-// Uninstall removes resource-manager and the reserved capacity. The custom resource definitions stay: others may use them.
+// Uninstall removes resource-manager, the egress proxy and the reserved capacity. The custom resource definitions stay: others may use them.
 func (s *System) Uninstall(ctx context.Context) error {
 	if err := s.releaseCapacity(ctx, nil); err != nil {
+		return err
+	}
+	if err := egress.New(s.Seed, egress.Values{}).Destroy(ctx); err != nil {
 		return err
 	}
 	return s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName)
@@ -108,18 +137,21 @@ func (s *System) Uninstall(ctx context.Context) error {
 
 // Health returns the condition of what Install installed.
 func (s *System) Health(ctx context.Context) gardencorev1beta1.Condition {
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: resourceManagerName}}
-	err := s.Seed.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
-	if err == nil {
-		err = component.CheckDeployment(deployment)
+	for _, name := range []string{resourceManagerName, egressproxy.Name} {
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: gardencorev1beta1.GardenNamespace, Name: name}}
+		err := s.Seed.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
+		if err == nil {
+			err = component.CheckDeployment(deployment)
+		}
+		if err == nil {
+			continue
+		}
+		status := gardencorev1beta1.ConditionFalse
+		if time.Since(deployment.CreationTimestamp.Time) < time.Minute {
+			status = gardencorev1beta1.ConditionProgressing
+		}
+		return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, status, "DeploymentUnhealthy",
+			fmt.Sprintf("Deployment %s: %v", client.ObjectKeyFromObject(deployment), err))
 	}
-	if err == nil {
-		return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
-	}
-	status := gardencorev1beta1.ConditionFalse
-	if time.Since(deployment.CreationTimestamp.Time) < time.Minute {
-		status = gardencorev1beta1.ConditionProgressing
-	}
-	return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, status, "DeploymentUnhealthy",
-		fmt.Sprintf("Deployment %s: %v", client.ObjectKeyFromObject(deployment), err))
+	return conditions.New(gardencorev1beta1.SeedSystemComponentsHealthy, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
 }

@@ -13,6 +13,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
@@ -172,6 +173,7 @@ func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
 	values.ServiceNetworks, values.TrafficDistribution = o.Plan.Networks.Services, o.Plan.Seed.TrafficDistribution
 	values.Encryption.From = o.Plan.Rotation.Encryption.From
 	values.KeepOldServiceAccountKey, values.KeepInternalKubeconfig = o.Plan.Rotation.KeepOldServiceAccountKey, o.Plan.Rotation.ReplacesAuthorities
+	values.EgressHost = egress.Host
 	if !o.Plan.Workerless {
 		values.VPN = &kubeapiserver.VPNValues{}
 	}

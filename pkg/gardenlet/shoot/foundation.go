@@ -16,6 +16,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
+	"github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/flow"
@@ -112,7 +113,13 @@ func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
 
 // initializeSecrets makes the certificate authorities and the kubeconfigs, and tells extensions about the latter.
 func (o *Operation) initializeSecrets(ctx context.Context) error {
-	manager, err := secrets.New(ctx, o.Seed, o.Plan.Namespace, secrets.Options{RotationInitiation: o.Plan.Rotation.Initiated})
+	authority, err := egress.Authority(ctx, o.Seed)
+	if err != nil {
+		return err
+	}
+	manager, err := secrets.New(ctx, o.Seed, o.Plan.Namespace, secrets.Options{
+		RotationInitiation: o.Plan.Rotation.Initiated, Authorities: map[string]*corev1.Secret{component.CAEgress: authority},
+	})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
 
-// DialFunc opens a connection to host:port of a CONNECT request.
+// DialFunc opens a connection to host:port of a CONNECT request; Client tells for whom.
 type DialFunc func(ctx context.Context, address string) (splice.Conn, error)
 
 // DialError tells the client with which status a request failed. Other errors are answered with 502.
@@ -86,10 +86,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this proxy knows only the method CONNECT", http.StatusMethodNotAllowed)
 		return
 	}
-	backend, err := p.Dial(r.Context(), r.URL.Host)
+	ctx := withClient(r)
+	backend, err := p.Dial(ctx, r.URL.Host)
 	if err != nil {
 		p.failed.Add(1)
-		p.Log.Info("Connection refused", "address", r.URL.Host, "reason", err.Error())
+		p.Log.Info("Connection refused", "client", Client(ctx), "address", r.URL.Host, "reason", err.Error())
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
@@ -101,6 +102,22 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.join(lifetime(r), client, backend, r.URL.Host)
+}
+
+// clientKey finds the name of the client in the context of a request.
+type clientKey struct{}
+
+func withClient(r *http.Request) context.Context {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return r.Context()
+	}
+	return context.WithValue(r.Context(), clientKey{}, r.TLS.VerifiedChains[0][0].Subject.CommonName)
+}
+
+// Client returns the common name of the verified certificate of who asked for a connection, in a DialFunc; empty without one.
+func Client(ctx context.Context) string {
+	name, _ := ctx.Value(clientKey{}).(string)
+	return name
 }
 
 // lifetimeKey finds the context of Serve in that of a request.

@@ -149,7 +149,7 @@ func (s *apiServers) startEtcd() error {
 }
 
 // start runs one kube-apiserver, which knows nothing of earlier ones, and gives access to it as a cluster administrator until it is stopped.
-func (s *apiServers) start(name string) (config *rest.Config, stop func(), err error) {
+func (s *apiServers) start(name string, further ...string) (config *rest.Config, stop func(), err error) {
 	address := freeAddress()
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -162,17 +162,19 @@ func (s *apiServers) start(name string) (config *rest.Config, stop func(), err e
 	if err := os.WriteFile(s.file(name+"-clients.crt"), authority, 0o600); err != nil {
 		return nil, nil, err
 	}
-	command := exec.Command(s.binary, "kube-apiserver",
-		"--etcd-servers="+s.etcd, fmt.Sprintf("--etcd-prefix=/%s-%d", name, s.started.Add(1)), "--cert-dir="+s.file(name),
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+port,
-		"--client-ca-file="+s.file(name+"-clients.crt"), "--token-auth-file="+s.file("tokens"), "--authorization-mode=RBAC",
+	arguments := append([]string{
+		"kube-apiserver",
+		"--etcd-servers=" + s.etcd, fmt.Sprintf("--etcd-prefix=/%s-%d", name, s.started.Add(1)), "--cert-dir=" + s.file(name),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + port,
+		"--client-ca-file=" + s.file(name+"-clients.crt"), "--token-auth-file=" + s.file("tokens"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
+		"--service-account-key-file=" + s.file("sa.key"), "--service-account-signing-key-file=" + s.file("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount",
-		"--delete-collection-workers=16", "--enable-aggregator-routing=true", "--proxy-client-cert-file="+s.file("front-proxy.crt"), "--proxy-client-key-file="+s.file("sa.key"),
-		"--requestheader-client-ca-file="+s.file("ca.crt"), "--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
+		"--delete-collection-workers=16", "--enable-aggregator-routing=true", "--proxy-client-cert-file=" + s.file("front-proxy.crt"), "--proxy-client-key-file=" + s.file("sa.key"),
+		"--requestheader-client-ca-file=" + s.file("ca.crt"), "--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-	)
+	}, further...)
+	command := exec.Command(s.binary, arguments...)
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(s.file(name + ".log"))
 	if err != nil {

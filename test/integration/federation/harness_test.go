@@ -95,8 +95,13 @@ func startAll(servers *apiServers) error {
 		return err
 	}
 	configs := map[string]*rest.Config{}
+	selector, err := servers.startEgress()
+	if err != nil {
+		return err
+	}
+	further := map[string][]string{"fleet": {"--egress-selector-config-file=" + selector}}
 	for _, name := range append([]string{"fleet"}, memberNames...) {
-		config, stop, err := servers.start(name)
+		config, stop, err := servers.start(name, further[name]...)
 		if err != nil {
 			return err
 		}

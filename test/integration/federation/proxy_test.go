@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
@@ -34,9 +37,10 @@ var karmadaClusters = schema.GroupVersionResource{Group: "cluster.karmada.io", V
 // startWithMemberAPI waits until the fleet's API server sends requests to the controllers.
 func startWithMemberAPI(t *testing.T) (stop func()) {
 	t.Helper()
-	address := ownAddress(t)
+	served := net.JoinHostPort(ownAddress(t), strconv.Itoa(egress.ServedAPIsPort))
+	servedAPIs.Store(served)
 	stop = startFederation(t, func(o *controllers.Options) {
-		o.MemberAPI = memberapi.Options{Listen: address + ":0", Address: address}
+		o.MemberAPI = memberapi.Options{Listen: served, Address: egress.ServedAPIsAddress.String()}
 	})
 	eventually(t, "the proxy is served", func() error {
 		resources, err := answer(fleetConfig, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1")

@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 	"github.com/trellis-garden/trellis/extensions/pkg/cluster"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
@@ -74,6 +75,10 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, policy, func() error { fillNetworkPolicy(policy); return nil }); err != nil {
 		return fmt.Errorf("network policy %s/%s: %w", namespace, policy.Name, err)
 	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: egress.ServedAPIs}}
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, service, func() error { fillService(service); return nil }); err != nil {
+		return fmt.Errorf("service %s/%s: %w", namespace, service.Name, err)
+	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, deployment, func() error {
 		fillDeployment(deployment, kubeconfig, a.Image, config)
@@ -118,6 +123,7 @@ func (a *Actuator) Delete(ctx context.Context, log logr.Logger, object *extensio
 	}
 	for _, removed := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: Name}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: egress.ServedAPIs}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: accessSecretName}},
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: networkPolicyName}},
 	} {

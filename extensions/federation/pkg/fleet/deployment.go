@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
-	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	proxy "github.com/trellis-garden/trellis/pkg/component/egress"
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 const (
@@ -23,8 +24,6 @@ const (
 	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
 	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
 	healthPort    = 8081
-	// memberAPIPort is what the fleet's kube-apiserver asks for clusters/{name}/proxy.
-	memberAPIPort = 8443
 )
 
 // fillDeployment sets what this package cares about; labels and defaults that others add stay.
@@ -76,24 +75,34 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 	}
 }
 
-// serveMembers has the process serve the API of members at the pod's own address.
+// serveMembers has the process serve the API of members where the fleet's kube-apiserver finds what is served for its cluster.
 func serveMembers(container *corev1.Container) {
-	container.Args = append(container.Args, fmt.Sprintf("--member-api-address=:%d", memberAPIPort))
-	container.Env = append(container.Env, corev1.EnvVar{
-		Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
-	})
-	container.Ports = []corev1.ContainerPort{{Name: "member-api", ContainerPort: memberAPIPort, Protocol: corev1.ProtocolTCP}}
+	container.Args = append(container.Args, fmt.Sprintf("--member-api-address=:%d", egress.ServedAPIsPort), "--member-api-ip="+egress.ServedAPIsAddress.String())
+	container.Ports = []corev1.ContainerPort{{Name: "member-api", ContainerPort: egress.ServedAPIsPort, Protocol: corev1.ProtocolTCP}}
 }
 
-// fillNetworkPolicy lets the fleet's kube-apiserver, and nothing else, ask for the API of members.
+// fillService leads the seed's egress proxy to the process. It does so as soon as the process listens, which is before it is ready.
+func fillService(service *corev1.Service) {
+	service.Labels = merge(service.Labels, map[string]string{"app": "kubernetes", "role": Name})
+	service.Spec.Selector = map[string]string{"app": "kubernetes", "role": Name}
+	service.Spec.PublishNotReadyAddresses = true
+	service.Spec.Ports = []corev1.ServicePort{{
+		Name: "https", Protocol: corev1.ProtocolTCP, Port: egress.ServedAPIsPort, TargetPort: intstr.FromInt32(egress.ServedAPIsPort),
+	}}
+}
+
+// fillNetworkPolicy lets the seed's egress proxy, through which the fleet's kube-apiserver comes, and nothing else, ask for the API of members.
 func fillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 	policy.Spec = networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "kubernetes", "role": Name}},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{
-			From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: kubeapiserver.Labels()}}},
+			From: []networkingv1.NetworkPolicyPeer{{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: proxy.Namespace}},
+				PodSelector:       &metav1.LabelSelector{MatchLabels: proxy.Labels()},
+			}},
 			Ports: []networkingv1.NetworkPolicyPort{{
-				Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(memberAPIPort)),
+				Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(egress.ServedAPIsPort)),
 			}},
 		}},
 	}
