@@ -89,7 +89,10 @@ func TestSeedRestriction(t *testing.T) {
 	managed := func(shoot string) *seedmanagementv1alpha1.ManagedSeed {
 		return &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: meta("m"), Spec: seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: shoot}}}
 	}
-	labelled := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"a": "b"}; s.Status.TechnicalID = "x" })
+	labelled := aShoot(onSeed("one"), func(s *corev1beta1.Shoot) {
+		s.Labels = map[string]string{corev1beta1.LabelShootStatus: "healthy"}
+		s.Status.TechnicalID = "x"
+	})
 	identities := securityv1alpha1.Resource("workloadidentities")
 	token := func(kind, name string) write {
 		sake := &securityv1alpha1.ContextObject{Kind: kind, APIVersion: "core.gardener.cloud/v1beta1", Namespace: ptr.To("garden-demo"), Name: name}
