@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/helm"
 )
 
@@ -309,7 +310,10 @@ func (r *run) bootstrapKubeconfig(ctx context.Context, garden *cluster) ([]byte,
 	}
 	err = garden.applyPatiently(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
-		"metadata": map[string]any{"namespace": systemNS, "name": "bootstrap-token-" + id}, "stringData": object,
+		"metadata": map[string]any{
+			"namespace": systemNS, "name": "bootstrap-token-" + id, "labels": map[string]any{seedmanagementv1alpha1.BootstrapSeedLabel: seedName},
+		},
+		"stringData": object,
 	}})
 	if err != nil {
 		return nil, err

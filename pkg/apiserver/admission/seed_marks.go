@@ -1,15 +1,12 @@
 package admission
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -21,10 +18,8 @@ import (
 // operationAnnotations ask for operations, separated by semicolons.
 var operationAnnotations = []string{corev1beta1.GardenerOperation, corev1beta1.GardenerMaintenanceOperation}
 
-// finalizersOfGardenlets are those that gardenlets add and take away again.
-var finalizersOfGardenlets = sets.New(corev1beta1.GardenerName, "core.gardener.cloud/controllerinstallation")
-
-// changedMarks returns the paths of what an update by a gardenlet changes of an object's metadata that is not its to change.
+// changedMarks returns the paths of the labels and annotations that an update by a gardenlet changes and that are not its to change.
+// Finalizers and owners see changesMetadata.
 func changedMarks(object, old metav1.Object, subresource string) []string {
 	_, isShoot := object.(*corev1beta1.Shoot)
 	derived := func(label string) bool {
@@ -33,11 +28,7 @@ func changedMarks(object, old metav1.Object, subresource string) []string {
 	changed := changedEntries("metadata.labels", object.GetLabels(), old.GetLabels(), derived)
 	isOperation := func(key string) bool { return slices.Contains(operationAnnotations, key) }
 	changed = append(changed, changedEntries("metadata.annotations", object.GetAnnotations(), old.GetAnnotations(), isOperation)...)
-	changed = append(changed, newOperations(object.GetAnnotations(), old.GetAnnotations())...)
-	if !apiequality.Semantic.DeepEqual(object.GetOwnerReferences(), old.GetOwnerReferences()) {
-		changed = append(changed, "metadata.ownerReferences")
-	}
-	return append(changed, foreignFinalizers(object.GetFinalizers(), old.GetFinalizers())...)
+	return append(changed, newOperations(object.GetAnnotations(), old.GetAnnotations())...)
 }
 
 // changedEntries returns the paths of the entries that differ between two maps; ignored ones follow from the object.
@@ -52,17 +43,6 @@ func changedEntries(path string, now, before map[string]string, ignored func(key
 	}
 	slices.Sort(changed)
 	return changed
-}
-
-// foreignFinalizers returns the paths of the finalizers that only one of two lists has, and that are not gardenlets'.
-func foreignFinalizers(now, before []string) []string {
-	var paths []string
-	for _, name := range sets.List(sets.New(now...).SymmetricDifference(sets.New(before...))) {
-		if !finalizersOfGardenlets.Has(name) {
-			paths = append(paths, fmt.Sprintf("metadata.finalizers[%s]", name))
-		}
-	}
-	return paths
 }
 
 // newOperations returns the paths of the annotations that ask for more than before.

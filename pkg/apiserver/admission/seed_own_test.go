@@ -136,7 +136,7 @@ func TestSeedsDoNotMarkWhatTheyHost(t *testing.T) {
 		"all operations are":    {"", asked("rotate-a"), uid, ""},
 		"asks for an operation": {"", uid, asked("rotate-a"), "metadata.annotations[gardener.cloud/operation]"},
 		"its finalizer":         {"", uid, func(s *corev1beta1.Shoot) { s.Finalizers = []string{"gardener"} }, ""},
-		"another's finalizer":   {"", func(s *corev1beta1.Shoot) { s.Finalizers = []string{"x/y"} }, uid, "metadata.finalizers[x/y]"},
+		"another's finalizer":   {"", func(s *corev1beta1.Shoot) { s.Finalizers = []string{"x/y"} }, uid, "metadata.finalizers: x/y"},
 		"an owner":              {"", uid, func(s *corev1beta1.Shoot) { s.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, "metadata.ownerReferences"},
 		"labels of the server":  {"status", uid, func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"name.seed.gardener.cloud/one": "true"} }, ""},
 		"labels of extensions": {"status", uid, func(s *corev1beta1.Shoot) {

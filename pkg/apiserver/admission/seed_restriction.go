@@ -55,6 +55,9 @@ func (s *seedRestriction) Validate(ctx context.Context, a admission.Attributes, 
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
+	if reason == "" {
+		reason = changesMetadata(identity, a)
+	}
 	if reason != "" {
 		return admission.NewForbidden(a, fmt.Errorf("%s may not do this: %s", identity, reason))
 	}
@@ -100,6 +103,9 @@ func (s *seedRestriction) notOf(ctx context.Context, seed string, object runtime
 	case *corev1beta1.ShootState:
 		return s.notOfShoot(ctx, seed, a.GetNamespace(), object.Name)
 	case *corev1beta1.InternalSecret:
+		if reason := notShootSecret(object); reason != "" {
+			return reason, nil
+		}
 		shoot, _, _ := strings.Cut(object.Name, ".")
 		return s.notOfShoot(ctx, seed, a.GetNamespace(), shoot)
 	case *securityv1alpha1.TokenRequest:

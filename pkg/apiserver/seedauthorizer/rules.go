@@ -237,6 +237,9 @@ var (
 	shootConfigMaps = []string{corev1beta1.ShootProjectConfigMapSuffixCACluster, "ca-kubelet"}
 )
 
+// IsShootSecret tells whether Secrets and InternalSecrets called <shoot>.<suffix> belong to the shoot.
+func IsShootSecret(suffix string) bool { return slices.Contains(shootSecrets, suffix) }
+
 func readNamespace(q question) bool { return q.reads() && q.reaches(kindNamespace, "", q.name) }
 
 func inLeaseNamespace(q question) bool { return q.namespace == leaseNamespace }

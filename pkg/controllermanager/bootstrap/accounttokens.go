@@ -22,8 +22,7 @@ func accountTokens() *admissionregistrationv1.ValidatingAdmissionPolicy {
 	isToken := fmt.Sprintf("has(object.type) && object.type == '%s'", corev1.SecretTypeServiceAccountToken)
 	names := "oldObject == null || " + nameIn("object") + " != " + nameIn("oldObject")
 	allowed := "authorizer.group('').resource('serviceaccounts').subresource('token').namespace(request.namespace).name(" + nameIn("object") + ").check('create').allowed()"
-	written := createdIn("", "secrets")
-	written.Operations = append(written.Operations, admissionregistrationv1.Update)
+	written := writtenIn(corev1.GroupName, "secrets")
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: accountTokensName},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{

@@ -63,7 +63,7 @@ func TestPolicyIsBroughtUpToDate(t *testing.T) {
 	present := seedRestriction()
 	present.Spec.Validations[0].Expression = "true"
 	present.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"pods"}
-	if !bringTo(present, wanted) || present.Spec.Validations[0].Expression != wanted.Spec.Validations[0].Expression || len(present.Spec.MatchConstraints.ResourceRules[0].Resources) != 4 {
+	if !bringTo(present, wanted) || present.Spec.Validations[0].Expression != wanted.Spec.Validations[0].Expression || len(present.Spec.MatchConstraints.ResourceRules[0].Resources) != 5 {
 		t.Errorf("an older policy was not corrected: %+v", present.Spec)
 	}
 	present.Spec.MatchConstraints.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)

@@ -163,14 +163,18 @@ func (r *Reconciler) tokenSecret(ctx context.Context, id string) (*corev1.Secret
 	return secret, nil
 }
 
-// checkToken holds a bootstrap token to the seed that its label names. Tokens of operators, without a label, are for any seed. One
-// that is gone may have had a label.
+// checkToken holds a bootstrap token to the one seed that its label names. One that is gone may have named another.
 func checkToken(token *corev1.Secret, seed string) error {
 	if token == nil {
 		return errors.New("the bootstrap token does not exist any more")
 	}
-	if bound := token.Labels[seedmanagementv1alpha1.BootstrapSeedLabel]; bound != "" && bound != seed {
+	switch bound := token.Labels[seedmanagementv1alpha1.BootstrapSeedLabel]; bound {
+	case "":
+		return fmt.Errorf("the bootstrap token names no seed: label Secret %s/%s with %s=%s if it is for this one",
+			token.Namespace, token.Name, seedmanagementv1alpha1.BootstrapSeedLabel, seed)
+	case seed:
+		return nil
+	default:
 		return fmt.Errorf("the bootstrap token is for the gardenlet of seed %q only", bound)
 	}
-	return nil
 }

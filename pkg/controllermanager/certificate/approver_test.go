@@ -116,7 +116,8 @@ func TestTokensAreHeldToTheirSeed(t *testing.T) {
 		token *corev1.Secret
 		says  string
 	}{
-		"an operator's":        {bound(nil), ""},
+		"no seed's":            {bound(nil), "label Secret"},
+		"an empty name's":      {bound(map[string]string{"trellis.garden/seed": ""}), "names no seed"},
 		"the seed's":           {bound(map[string]string{"trellis.garden/seed": "local"}), ""},
 		"another seed's":       {bound(map[string]string{"trellis.garden/seed": "other"}), `of seed "other" only`},
 		"gone in the meantime": {nil, "does not exist"},

@@ -16,9 +16,6 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// roleSeed is the role of seeds' namespaces in the garden.
-const roleSeed = "seed"
-
 // NamespaceReconciler gives every seed a namespace of the garden, seed-<name>, for what is exchanged with its gardenlet and
 // for the identities of the extensions that run in it.
 type NamespaceReconciler struct {
@@ -40,7 +37,7 @@ func (r *NamespaceReconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *NamespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   corev1beta1.SeedNamespaceNamePrefix + request.Name,
-		Labels: map[string]string{corev1beta1.GardenRole: roleSeed},
+		Labels: map[string]string{corev1beta1.GardenRole: corev1beta1.GardenRoleSeed},
 	}}
 	err := r.Client.Get(ctx, request.NamespacedName, &corev1beta1.Seed{})
 	switch {
@@ -60,7 +57,7 @@ func (r *NamespaceReconciler) deleteOwn(ctx context.Context, namespace *corev1.N
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
 		return err
 	}
-	if namespace.Labels[corev1beta1.GardenRole] != roleSeed || namespace.DeletionTimestamp != nil {
+	if namespace.Labels[corev1beta1.GardenRole] != corev1beta1.GardenRoleSeed || namespace.DeletionTimestamp != nil {
 		return nil
 	}
 	return r.Client.Delete(ctx, namespace)

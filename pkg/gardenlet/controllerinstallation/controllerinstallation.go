@@ -29,7 +29,7 @@ import (
 
 const (
 	// Finalizer of ControllerInstallations.
-	Finalizer = "core.gardener.cloud/controllerinstallation"
+	Finalizer = gardencorev1beta1.FinalizerControllerInstallation
 	// checksumAnnotation on the extension's namespace says what is installed.
 	checksumAnnotation = "trellis.garden/installed-checksum"
 	installedAt        = "trellis.garden/installed-at"

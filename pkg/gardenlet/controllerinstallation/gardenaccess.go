@@ -85,7 +85,10 @@ func (a access) ensure(ctx context.Context, installation, namespace string) (tim
 // token creates the service account if need be and requests a token.
 func (a access) token(ctx context.Context, installation string) (string, time.Time, error) {
 	account := a.serviceAccountFor(installation)
-	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account.Namespace}}, account} {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: account.Namespace, Labels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleSeed},
+	}}
+	for _, object := range []client.Object{namespace, account} {
 		err := a.garden.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			err = a.garden.Create(ctx, object)

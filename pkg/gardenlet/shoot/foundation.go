@@ -200,7 +200,7 @@ func (o *Operation) gardenMeta(suffix string) metav1.ObjectMeta {
 
 // gardenLabels are the labels of such an object.
 func (o *Operation) gardenLabels(role string) map[string]string {
-	return map[string]string{gardencorev1beta1.GardenRole: role, "shoot.gardener.cloud/name": o.Plan.ShootName}
+	return map[string]string{gardencorev1beta1.GardenRole: role, gardencorev1beta1.LabelShootName: o.Plan.ShootName}
 }
 
 // removeFromGarden deletes what publishAuthorities wrote.

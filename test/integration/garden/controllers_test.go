@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 	"github.com/trellis-garden/trellis/test/integration/environment"
 )
@@ -181,7 +182,10 @@ func testCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef", Labels: map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: "local"},
+		},
+		Type:       corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
 	})
 	for name, test := range map[string]struct {

@@ -48,7 +48,9 @@ func twoTenants(t *testing.T) [2]tenant {
 		return *madeTenants
 	}
 	eventually(t, func() error { return bootstrap.Ensure(context.Background(), env.Client) })
-	create(t, newProfile("seedauth"))
+	if err := env.Client.Create(context.Background(), newProfile("seedauth")); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
 	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "seedauth-other"}})
 	var tenants [2]tenant
 	for i, name := range []string{"auth-one", "auth-two"} {

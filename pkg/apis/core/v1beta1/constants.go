@@ -126,6 +126,10 @@ const (
 	GardenRoleShoot = "shoot"
 	// GardenRoleProject is the role of projects' namespaces.
 	GardenRoleProject = "project"
+	// GardenRoleSeed is the role of seeds' namespaces in the garden.
+	GardenRoleSeed = "seed"
+	// LabelShootName names the shoot that an object of the garden belongs to.
+	LabelShootName = "shoot.gardener.cloud/name"
 	// GardenRoleExtension is the role of extensions' namespaces.
 	GardenRoleExtension = "extension"
 	// GardenRoleDefaultDomain is the role of Secrets with a domain for shoots.
@@ -195,6 +199,8 @@ const (
 const (
 	// GardenerName is the finalizer of objects that are in use or not yet cleaned up.
 	GardenerName = "gardener"
+	// FinalizerControllerInstallation keeps a ControllerInstallation until gardenlet has uninstalled the extension.
+	FinalizerControllerInstallation = "core.gardener.cloud/controllerinstallation"
 	// FinalizerReferenceProtection is the finalizer of objects that a Shoot refers to.
 	FinalizerReferenceProtection = "gardener.cloud/reference-protection"
 	// FinalizerShootState is the finalizer of ShootStates.

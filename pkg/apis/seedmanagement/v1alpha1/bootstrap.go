@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// BootstrapSeedLabel on the Secret of a bootstrap token names the only seed whose first certificate the token may ask for. Tokens
-	// that gardenlets make for managed seeds must have it.
+	// BootstrapSeedLabel on the Secret of a bootstrap token names the only seed whose first certificate the token may ask for. Without
+	// it, a token is good for nothing.
 	BootstrapSeedLabel = "trellis.garden/seed"
 	// BootstrapTokenNamespace holds the Secrets of bootstrap tokens.
 	BootstrapTokenNamespace = "kube-system"
