@@ -25,6 +25,8 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/vpn"
+	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
 )
 
 func TestGardenlet(t *testing.T) {
@@ -138,8 +140,31 @@ func testShoot(t *testing.T) {
 	}
 	kubeconfigIsServed(t, shoot)
 	changeIsTakenOver(t, shoot)
+	namespaceHasHostsAndKey(t, shoot)
 	credentialsAreRotated(t, shoot)
 	deleted(t, shoot)
+}
+
+// namespaceHasHostsAndKey is what the gateway asks for, also after the namespace was applied once more.
+func namespaceHasHostsAndKey(t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shoot.Status.TechnicalID}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Status.TechnicalID, Name: "vpn-seed-server"}}
+	for _, object := range []client.Object{namespace, service} {
+		if err := get(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grants := gateway.BuildGrants("garden", []*corev1.Namespace{namespace})
+	if _, failed := gateway.BuildServers([]*corev1.Service{service}, grants); failed[client.ObjectKeyFromObject(service).String()] != nil || namespace.Annotations[vpn.AnnotationPublicKey] == "" {
+		t.Errorf("the namespace has annotations %v; refused is %v", namespace.Annotations, failed)
+	}
+	for _, address := range shoot.Status.AdvertisedAddresses {
+		host := strings.TrimPrefix(address.URL, "https://")
+		if err := grants.Host(namespace.Name, host); err != nil || !strings.Contains(namespace.Annotations[vpn.AnnotationHosts], host) {
+			t.Errorf("the namespace has annotations %v: %v", namespace.Annotations, err)
+		}
+	}
 }
 
 // kubeconfigIsServed requests an administrator's kubeconfig in the garden.
