@@ -2,13 +2,16 @@ package garden
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -238,6 +241,24 @@ func TestAttackReaderReferences(t *testing.T) {
 		if err := try(admin, "InternalSecret", namespace, "private"); kind != "Quota" && writes(t, field, "InternalSecret") && !isUnread(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("%s: the admin names what no person reads: %v", field, err)
 		}
+	}
+	t.Run("many", func(t *testing.T) { attackByMany(t, admin, namespace) })
+}
+
+// attackByMany names a hundred objects in one Shoot, under what would hold up everybody's writes if garden-apiserver read a few objects
+// a second.
+func attackByMany(t *testing.T, admin client.Client, namespace string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	shoot := newShoot(namespace, "many", "references")
+	for i := range 100 {
+		name := fmt.Sprintf("missing-%d", i)
+		shoot.Spec.Resources = append(shoot.Spec.Resources, corev1beta1.NamedResourceReference{Name: name, ResourceRef: autoscalingv1.CrossVersionObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: name,
+		}})
+	}
+	if err := admin.Create(ctx, shoot, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "missing-99") {
+		t.Errorf("a shoot with a hundred references: %v, want it to say at once what is missing", err)
 	}
 }
 
