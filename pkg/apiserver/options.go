@@ -17,6 +17,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/trellis-garden/trellis/pkg/apis/generated/openapi"
 	gardenadmission "github.com/trellis-garden/trellis/pkg/apiserver/admission"
@@ -126,7 +127,7 @@ func (o *Options) newServer() (*Server, error) {
 		return nil, err
 	}
 	dependencies.Reservations = reservations
-	client, err := kubernetes.NewForConfig(config.ClientConfig)
+	client, err := kubernetes.NewForConfig(withoutLimit(config.ClientConfig))
 	if err != nil {
 		return nil, fmt.Errorf("client of the garden's kube-apiserver: %w", err)
 	}
@@ -147,6 +148,14 @@ func (o *Options) newServer() (*Server, error) {
 		adminExpiration:  o.AdminKubeconfigMaxExpiration,
 		viewerExpiration: o.ViewerKubeconfigMaxExpiration,
 	})
+}
+
+// withoutLimit leaves it to the garden's kube-apiserver, which is fair, who waits. The limit of a client is one for all users: a Shoot with
+// many references would hold up everybody's writes.
+func withoutLimit(config *rest.Config) *rest.Config {
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS = -1
+	return unlimited
 }
 
 func (o *Options) serverConfig(dependencies *gardenadmission.Dependencies) (*genericapiserver.RecommendedConfig, error) {

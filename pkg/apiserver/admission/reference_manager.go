@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -130,6 +131,10 @@ func (r *referenceManager) validateReferences(ctx context.Context, a admission.A
 			errs = append(errs, field.Invalid(to.path, to.kind.String(), "cannot be referred to; what can be is "+strings.Join(referableKindNames(), ", ")))
 			continue
 		}
+		if problem := to.malformed(); problem != "" {
+			errs = append(errs, field.Invalid(to.path, to.fullName(), problem))
+			continue
+		}
 		read := permission{verb: "get", group: to.kind.Group, version: to.kind.Version, resource: resource, namespace: to.namespace, name: to.name}
 		if to.readable && !r.may(ctx, a.GetUserInfo(), read) {
 			return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not get %s %s", to.path, a.GetUserInfo().GetName(), strings.ToLower(to.kind.Kind), to.fullName()))
@@ -143,6 +148,16 @@ func (r *referenceManager) validateReferences(ctx context.Context, a admission.A
 		}
 	}
 	return invalid(a, errs)
+}
+
+// malformed tells why no object can be called so: a name that is a path might lead elsewhere than to what the user is asked about.
+func (r reference) malformed() string {
+	for _, part := range []string{r.namespace, r.name} {
+		if problems := path.IsValidPathSegmentName(part); len(problems) > 0 {
+			return "is not the name of an object: " + strings.Join(problems, ", ")
+		}
+	}
+	return ""
 }
 
 func (r reference) fullName() string {

@@ -298,3 +298,13 @@ func TestResourceReservation(t *testing.T) {
 		t.Error("a misspelt configuration is accepted")
 	}
 }
+
+func TestMalformedReferences(t *testing.T) {
+	for name, want := range map[string]bool{"one": false, "a.b-c": false, "../other": true, "..": true, "other/secrets/one": true, "a%2fb": true} {
+		for _, to := range []reference{{namespace: "garden-demo", name: name}, {namespace: name, name: "one"}} {
+			if got := to.malformed() != ""; got != want {
+				t.Errorf("%s: malformed = %v, want %v", to.fullName(), got, want)
+			}
+		}
+	}
+}

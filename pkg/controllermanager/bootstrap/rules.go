@@ -26,9 +26,9 @@ func seedRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule([]string{"create"}, "certificates.k8s.io", "certificatesigningrequests")}
 }
 
-// bootstrapperRules is what a bootstrap token is good for: asking for a certificate.
+// bootstrapperRules is what a bootstrap token is good for: asking for a certificate, and waiting for it. It lists nobody's requests.
 func bootstrapperRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule([]string{"create", "get", "list", "watch"}, "certificates.k8s.io", "certificatesigningrequests")}
+	return []rbacv1.PolicyRule{rule([]string{"create", "get"}, "certificates.k8s.io", "certificatesigningrequests")}
 }
 
 // globalReadRules is what every user may see.

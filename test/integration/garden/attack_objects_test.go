@@ -213,6 +213,7 @@ func TestAttackObjects(t *testing.T) {
 	t.Run("certificates", func(t *testing.T) { attackByRequest(t, who) })
 	t.Run("extension", func(t *testing.T) { attackByExtension(t, who) })
 	t.Run("tokens", func(t *testing.T) { attackByToken(t, who) })
+	t.Run("matrix", func(t *testing.T) { attackBeyondMatrix(t, who) })
 }
 
 // attackByUpdate changes what gardenlet has made well before, and what is its Lease.

@@ -177,10 +177,13 @@ func aggregate(t *testing.T, name string) {
 func bindOperators(t *testing.T) {
 	t.Helper()
 	for column, role := range map[string]string{"operator": "gardener.cloud:system:administrators", "auditor": "gardener.cloud:system:viewers"} {
-		create(t, &rbacv1.ClusterRoleBinding{
+		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: column}, Subjects: []rbacv1.Subject{userSubject(column)},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		})
+		}
+		if err := env.Client.Create(context.Background(), binding); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

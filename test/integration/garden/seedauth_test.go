@@ -426,22 +426,27 @@ func onlyKubeAPIServerAsks(t *testing.T, who tenant) {
 
 // postReview asks garden-apiserver about the rights of a seed's gardenlet. Nothing remembers its answer.
 func postReview(config *rest.Config, who tenant, wanted *authorizationv1.ResourceAttributes) (allowed bool, err error) {
+	asker, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	return askSeedAuthorizer(asker.RESTClient(), corev1beta1.SeedUserNamePrefix+who.seed, wanted)
+}
+
+// askSeedAuthorizer asks as the garden's kube-apiserver does.
+func askSeedAuthorizer(asker rest.Interface, user string, wanted *authorizationv1.ResourceAttributes) (allowed bool, err error) {
 	review := &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: corev1beta1.SeedUserNamePrefix + who.seed, Groups: []string{corev1beta1.SeedsGroup},
-			ResourceAttributes: wanted,
-		},
+		Spec:     authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: wanted},
+	}
+	if strings.HasPrefix(user, corev1beta1.SeedUserNamePrefix) {
+		review.Spec.Groups = []string{corev1beta1.SeedsGroup}
 	}
 	body, err := json.Marshal(review)
 	if err != nil {
 		return false, err
 	}
-	asker, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return false, err
-	}
-	answer, err := asker.RESTClient().Post().AbsPath(seedauthorizer.Path).Body(body).DoRaw(context.Background())
+	answer, err := asker.Post().AbsPath(seedauthorizer.Path).Body(body).DoRaw(context.Background())
 	if err != nil {
 		return false, err
 	}
