@@ -66,10 +66,12 @@ type watcher struct {
 	lost     chan struct{}
 }
 
-// New starts a server; Close ends it.
+// New starts a server, which speaks HTTP/2 over TLS as a kube-apiserver does; Close ends it.
 func New() *Server {
 	s := &Server{identity: string(uuid.NewUUID()), version: 1, objects: map[string]map[string]object{}, watchers: map[*watcher]struct{}{}}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.EnableHTTP2 = true
+	s.StartTLS()
 	return s
 }
 

@@ -19,7 +19,7 @@ func client(t *testing.T) (*Server, kubernetes.Interface) {
 	t.Helper()
 	server := New()
 	t.Cleanup(server.Close)
-	clients, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

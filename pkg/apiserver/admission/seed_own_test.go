@@ -81,7 +81,7 @@ func TestSeedsDoNotDecideAboutThemselves(t *testing.T) {
 			s.Spec.Volume = &corev1beta1.SeedVolume{}
 		}, ""},
 		"its finalizer":         {alone, func(s *corev1beta1.Seed) { s.Finalizers = []string{corev1beta1.GardenerName} }, ""},
-		"another finalizer":     {alone, func(s *corev1beta1.Seed) { s.Finalizers = []string{"mine"} }, "metadata.finalizers[mine]"},
+		"another finalizer":     {alone, func(s *corev1beta1.Seed) { s.Finalizers = []string{"mine"} }, "metadata.finalizers: mine"},
 		"a label of extensions": {alone, label("provider.extensions.gardener.cloud/local", "true"), ""},
 		"a label":               {alone, label("stage", "new"), "metadata.labels[stage]: operators decide"},
 		"an annotation":         {alone, func(s *corev1beta1.Seed) { s.Annotations = map[string]string{"a": "b"} }, "metadata.annotations[a]"},
