@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/trellis-garden/trellis/pkg/answers"
 	"github.com/trellis-garden/trellis/pkg/clusterautoscaler/nodegroup"
 )
 
@@ -44,7 +45,7 @@ func Run(ctx context.Context, log logr.Logger, seed *rest.Config, options Option
 		return fmt.Errorf("kubeconfig of the shoot: %w", err)
 	}
 	config.QPS, config.Burst = 50, 100
-	clientset, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(answers.FromShoot(config))
 	if err != nil {
 		return err
 	}

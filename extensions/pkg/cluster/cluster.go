@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/answers"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 )
@@ -102,7 +103,7 @@ func (c *Cluster) GenericTokenKubeconfig() (string, error) {
 	return name, nil
 }
 
-// RESTConfig gives access to the shoot as administrator, over the network of the seed.
+// RESTConfig gives access to the shoot as administrator, over the network of the seed. What the shoot answers is bounded.
 func RESTConfig(ctx context.Context, reader client.Reader, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: internalSecret}, &secret); err != nil {
@@ -113,7 +114,7 @@ func RESTConfig(ctx context.Context, reader client.Reader, namespace string) (*r
 		return nil, fmt.Errorf("Secret %s/%s: key kubeconfig: %w", namespace, internalSecret, err)
 	}
 	config.QPS, config.Burst = 50, 100
-	return config, nil
+	return answers.FromShoot(config), nil
 }
 
 // ShootClient returns a client for the shoot of a namespace.

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
+
+	"github.com/trellis-garden/trellis/pkg/answers"
 )
 
 // Clusters are the two sides of a machine controller.
@@ -89,6 +91,7 @@ func connect(server *options.MCServer) (Clusters, error) {
 		if clusters.Target, err = clientcmd.BuildConfigFromFlags("", server.TargetKubeconfig); err != nil {
 			return clusters, fmt.Errorf("--target-kubeconfig: %w", err)
 		}
+		clusters.Target = answers.FromShoot(clusters.Target)
 	}
 	switch server.ControlKubeconfig {
 	case "":

@@ -447,7 +447,7 @@ func schema_extensions_federation_pkg_apis_FleetConfig(ref common.ReferenceCallb
 					},
 					"memory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. At least 64Mi. Default: 512Mi, which is enough for about 10,000 objects in two members each.",
+							Description: "Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. From 64Mi to 8Gi. Default: 512Mi, which is enough for about 10,000 objects in two members each.",
 							Ref:         ref("k8s.io/apimachinery/pkg/api/resource.Quantity"),
 						},
 					},

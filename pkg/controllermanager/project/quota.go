@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -19,8 +20,11 @@ import (
 // resourceQuotaName is the name of the ResourceQuota in namespaces of projects.
 const resourceQuotaName = "gardener"
 
-// QuotaConfiguration gives the namespaces of some projects a ResourceQuota, which bounds for example how many shoots there are
-// (count/shoots.core.gardener.cloud).
+// gardenGroups is how the API groups of garden-apiserver end.
+const gardenGroups = ".gardener.cloud"
+
+// QuotaConfiguration gives the namespaces of some projects a ResourceQuota, which bounds for example how many Secrets there are (count/secrets).
+// The garden's kube-apiserver keeps to it, and with that for its own kinds only.
 type QuotaConfiguration struct {
 	// Config is the ResourceQuota: its labels, annotations and spec.hard are taken.
 	Config corev1.ResourceQuota `json:"config"`
@@ -45,6 +49,12 @@ func LoadQuotas(path string) ([]QuotaConfiguration, error) {
 	for i := range quotas {
 		if _, err := metav1.LabelSelectorAsSelector(quotas[i].ProjectSelector); err != nil {
 			return nil, fmt.Errorf("quotas of projects: %s: [%d].projectSelector: %w", path, i, err)
+		}
+		for name := range quotas[i].Config.Spec.Hard {
+			if strings.HasSuffix(string(name), gardenGroups) {
+				return nil, fmt.Errorf("quotas of projects: %s: [%d].config.spec.hard[%s]: nothing would keep to this limit, a ResourceQuota counts only "+
+					"what kube-apiserver stores; remove it, and limit shoots by a Quota of their credentials", path, i, name)
+			}
 		}
 	}
 	return quotas, nil

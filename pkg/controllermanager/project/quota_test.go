@@ -15,11 +15,11 @@ import (
 const quotas = `
 - projectSelector: {matchLabels: {tier: gold}}
   config:
-    spec: {hard: {count/shoots.core.gardener.cloud: "50"}}
+    spec: {hard: {count/secrets: "50"}}
 - projectSelector: {}
   config:
     metadata: {labels: {kind: trial}}
-    spec: {hard: {count/shoots.core.gardener.cloud: "3", count/configmaps: "9"}}
+    spec: {hard: {count/secrets: "3", count/configmaps: "9"}}
 `
 
 func TestProjectsGetTheirQuota(t *testing.T) {
@@ -34,7 +34,7 @@ func TestProjectsGetTheirQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	quota := &corev1.ResourceQuota{}
-	expect := func(shoots string) {
+	expect := func(secrets string) {
 		t.Helper()
 		if _, err := reconcileDemo(t, r); err != nil {
 			t.Fatal(err)
@@ -42,13 +42,13 @@ func TestProjectsGetTheirQuota(t *testing.T) {
 		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: "garden-demo", Name: "gardener"}, quota); err != nil {
 			t.Fatal(err)
 		}
-		if got := quota.Spec.Hard["count/shoots.core.gardener.cloud"]; got.String() != shoots || quota.Labels["kind"] != "trial" {
-			t.Errorf("limit = %s, labels %v, want %s", &got, quota.Labels, shoots)
+		if got := quota.Spec.Hard["count/secrets"]; got.String() != secrets || quota.Labels["kind"] != "trial" {
+			t.Errorf("limit = %s, labels %v, want %s", &got, quota.Labels, secrets)
 		}
 	}
 	expect("3")
 	// What an operator has granted stays; what is not configured goes.
-	quota.Spec.Hard = corev1.ResourceList{"count/shoots.core.gardener.cloud": resource.MustParse("7"), "pods": resource.MustParse("1")}
+	quota.Spec.Hard = corev1.ResourceList{"count/secrets": resource.MustParse("7"), "pods": resource.MustParse("1")}
 	if err := r.Client.Update(ctx, quota); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,8 @@ func TestFirstQuotaThatSelects(t *testing.T) {
 func TestQuotasAreChecked(t *testing.T) {
 	for content, want := range map[string]string{
 		"- {projectSelectr: {}}": "projectSelectr",
-		"- {projectSelector: {matchExpressions: [{key: a, operator: b}]}}": "[0].projectSelector",
+		"- {projectSelector: {matchExpressions: [{key: a, operator: b}]}}":  "[0].projectSelector",
+		"- {config: {spec: {hard: {count/shoots.core.gardener.cloud: 3}}}}": "[0].config.spec.hard[count/shoots.core.gardener.cloud]: nothing would keep to this limit",
 	} {
 		file := filepath.Join(t.TempDir(), "quotas.yaml")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

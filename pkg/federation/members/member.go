@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/trellis-garden/trellis/pkg/answers"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/capacity"
 )
@@ -37,7 +37,7 @@ type Member struct {
 	mapper      meta.RESTMapper
 	informers   dynamicinformer.DynamicSharedInformerFactory
 	changed     Changed
-	guard       *guard
+	guard       *answers.Guard
 	client      client.Client
 	core        typedcorev1.CoreV1Interface
 	follower    *capacity.Follower
@@ -49,7 +49,7 @@ type Member struct {
 }
 
 func connect(ctx context.Context, name string, config *rest.Config, proxyHeader http.Header, fingerprint string, changed Changed) (*Member, error) {
-	guard := &guard{now: time.Now}
+	guard := answers.NewGuard("the member", limits)
 	httpClient, err := httpClient(config, proxyHeader, guard)
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func within(apis []clusterv1alpha1.APIEnablement, most int) int {
 func (m *Member) Capacity() (*capacity.Report, error) { return m.follower.Report() }
 
 // Violation tells about an answer of the member that was too large a short while ago, or "".
-func (m *Member) Violation() string { return m.guard.violation() }
+func (m *Member) Violation() string { return m.guard.Violation() }
 
 // ID tells clusters apart: it is the UID of namespace kube-system.
 func (m *Member) ID(ctx context.Context) (string, error) {

@@ -5,12 +5,15 @@ package deployment
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
@@ -44,7 +47,7 @@ func Values(options Options) (map[string]any, error) {
 	}
 	for name, field := range map[string]any{
 		"imagePullPolicy": image.PullPolicy, "replicaCount": deployment.ReplicaCount, "revisionHistoryLimit": deployment.RevisionHistoryLimit,
-		"serviceAccountName": deployment.ServiceAccountName, "resources": deployment.Resources, "podLabels": deployment.PodLabels,
+		"serviceAccountName": deployment.ServiceAccountName, "resources": limited(deployment.Resources), "podLabels": deployment.PodLabels,
 		"podAnnotations": deployment.PodAnnotations, "additionalVolumes": deployment.AdditionalVolumes,
 		"additionalVolumeMounts": deployment.AdditionalVolumeMounts, "env": deployment.Env, "tolerations": deployment.Tolerations,
 		"enableHealthProbes": deployment.EnableHealthProbes,
@@ -58,6 +61,22 @@ func Values(options Options) (map[string]any, error) {
 		}
 	}
 	return values, nil
+}
+
+// mostMemory is the limit of the chart.
+const mostMemory = "2Gi"
+
+// limited gives who requests more memory than the chart's limit a limit of twice as much, as control planes have.
+func limited(given *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	if given == nil || !given.Limits.Memory().IsZero() {
+		return given
+	}
+	result := given.DeepCopy()
+	if result.Limits == nil {
+		result.Limits = corev1.ResourceList{}
+	}
+	maps.Copy(result.Limits, component.LimitMemory(*given, mostMemory).Limits)
+	return result
 }
 
 // reference is the image of the deployment; what it leaves out is taken from the other.

@@ -118,6 +118,22 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 				return d.Spec.Template.Spec.Containers[0].Resources.Limits, resources.Limits
 			},
 		},
+		"resources above the chart's limit": {
+			func(d *seedmanagementv1alpha1.GardenletDeployment) {
+				d.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}}
+			},
+			func(d *appsv1.Deployment) (any, any) {
+				return d.Spec.Template.Spec.Containers[0].Resources.Limits, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("6Gi")}
+			},
+		},
+		"env has the limit of the garbage collector": {
+			func(d *seedmanagementv1alpha1.GardenletDeployment) {
+				d.Env = []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "1GiB"}}
+			},
+			func(d *appsv1.Deployment) (any, any) {
+				return d.Spec.Template.Spec.Containers[0].Env[2:], []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "1GiB"}}
+			},
+		},
 		"podLabels": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.PodLabels = map[string]string{"stage": "one"} },
 			func(d *appsv1.Deployment) (any, any) { return d.Spec.Template.Labels["stage"], "one" },
@@ -142,7 +158,10 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		},
 		"env": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.Env = []corev1.EnvVar{variable} },
-			func(d *appsv1.Deployment) (any, any) { return d.Spec.Template.Spec.Containers[0].Env[2], variable },
+			func(d *appsv1.Deployment) (any, any) {
+				all := d.Spec.Template.Spec.Containers[0].Env
+				return all[len(all)-1], variable
+			},
 		},
 		"tolerations": {
 			func(d *seedmanagementv1alpha1.GardenletDeployment) { d.Tolerations = []corev1.Toleration{toleration} },
@@ -172,5 +191,8 @@ func TestWithoutDeploymentTheChartDecides(t *testing.T) {
 	container := object.Spec.Template.Spec.Containers[0]
 	if container.Image != "registry.example/gardenlet:v1" || *object.Spec.Replicas != 1 || container.LivenessProbe == nil {
 		t.Errorf("deployment is %+v", object.Spec)
+	}
+	if limit := resource.MustParse(mostMemory); container.Resources.Limits.Memory().Cmp(limit) != 0 {
+		t.Errorf("the chart's limit of memory is %s, not the %s that requests are held against", container.Resources.Limits.Memory(), mostMemory)
 	}
 }

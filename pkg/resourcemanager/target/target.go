@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/trellis-garden/trellis/pkg/answers"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 )
 
@@ -241,7 +242,7 @@ func (r *Registry) Shoot(ctx context.Context, namespace string) (*Target, error)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig in key %q of Secret %s/%s: %w", SecretKey, namespace, SecretName, err)
 	}
-	t, err := New(config)
+	t, err := New(answers.FromShoot(config))
 	if err != nil {
 		return nil, fmt.Errorf("client from Secret %s/%s: %w", namespace, SecretName, err)
 	}

@@ -18,7 +18,7 @@ type FleetConfig struct {
 	// SkippedNamespaces is a regular expression; objects in namespaces that match it entirely are never propagated. Default: kube-.*
 	// +optional
 	SkippedNamespaces *string `json:"skippedNamespaces,omitempty"`
-	// Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. At least 64Mi. Default: 512Mi,
+	// Memory that the controllers may use before they collect garbage ever more eagerly, at the cost of CPU. From 64Mi to 8Gi. Default: 512Mi,
 	// which is enough for about 10,000 objects in two members each.
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`

@@ -41,8 +41,8 @@ func validate(c apis.FleetConfig, path *field.Path) field.ErrorList {
 			problems = append(problems, field.Invalid(path.Child("skippedNamespaces"), *c.SkippedNamespaces, err.Error()))
 		}
 	}
-	if least := resource.MustParse("64Mi"); c.Memory != nil && c.Memory.Cmp(least) < 0 {
-		problems = append(problems, field.Invalid(path.Child("memory"), c.Memory.String(), "must be at least "+least.String()))
+	if c.Memory != nil && (c.Memory.Cmp(leastMemory) < 0 || c.Memory.Cmp(mostMemory) > 0) {
+		problems = append(problems, field.Invalid(path.Child("memory"), c.Memory.String(), fmt.Sprintf("must be from %s to %s", &leastMemory, &mostMemory)))
 	}
 	clusters, failover, budget := path.Child("clusters"), path.Child("failover"), path.Child("deletionBudget")
 	for _, check := range []*field.Error{
@@ -129,15 +129,38 @@ func Arguments(c apis.FleetConfig) []string {
 	return arguments
 }
 
+const (
+	// defaultMemory is the target of controllers for which none is set.
+	defaultMemory = 512 << 20
+	// freeMemory is the limit of those whose target is not half of it already.
+	freeMemory = 4 << 30
+)
+
+var (
+	leastMemory = resource.MustParse("64Mi")
+	// mostMemory is enough for some 200,000 objects in two members each; no tenant needs the memory of a whole node.
+	mostMemory = resource.MustParse("8Gi")
+)
+
 // memoryTarget is how much memory the controllers may use before they collect garbage ever more eagerly, in bytes: GOMEMLIMIT.
 func memoryTarget(c apis.FleetConfig) int64 {
 	if c.Memory == nil {
-		return 512 << 20
+		return defaultMemory
 	}
 	return c.Memory.Value()
 }
 
-// memoryLimit ends a process that needs eight times its target: long before it does hardly anything but collect garbage.
+// memoryRequest is what the seed counts: all that a tenant wants beyond the default.
+func memoryRequest(c apis.FleetConfig) resource.Quantity {
+	if target := memoryTarget(c); target > defaultMemory {
+		return *resource.NewQuantity(target, resource.BinarySI)
+	}
+	return resource.MustParse("48Mi")
+}
+
+// memoryLimit ends a process that needs eight times its target, long before it does hardly anything but collect garbage. Large ones get no more
+// than twice what they request, as control planes do.
 func memoryLimit(c apis.FleetConfig) resource.Quantity {
-	return *resource.NewQuantity(8*memoryTarget(c), resource.BinarySI)
+	target := memoryTarget(c)
+	return *resource.NewQuantity(min(8*target, max(2*target, freeMemory)), resource.BinarySI)
 }

@@ -63,7 +63,7 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(memoryTarget(config), 10)}},
 		VolumeMounts:    []corev1.VolumeMount{{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("48Mi")},
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memoryRequest(config)},
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: memoryLimit(config)},
 		},
 		SecurityContext: &corev1.SecurityContext{

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -16,6 +17,9 @@ var (
 	}
 	// scaledResources are what a vertical autoscaler sets requests for.
 	scaledResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+	// mostRequests are what one part of a control plane may be given in advance: enough for thousands of nodes, and less than the nodes of seeds
+	// have, since what one shoot has requested no other gets.
+	mostRequests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("32Gi")}
 )
 
 func validateClusterAutoscaler(config *ClusterAutoscaler, path *field.Path) field.ErrorList {
@@ -76,7 +80,15 @@ func validateControlPlaneAutoscaling(autoscaling *ControlPlaneAutoscaling, path 
 	if autoscaling == nil {
 		return nil
 	}
-	return validateResourceList(autoscaling.MinAllowed, scaledResources, path.Child("minAllowed"))
+	path = path.Child("minAllowed")
+	errs := validateResourceList(autoscaling.MinAllowed, scaledResources, path)
+	for _, name := range sortedKeys(autoscaling.MinAllowed) {
+		wanted, most := autoscaling.MinAllowed[name], mostRequests[name]
+		if !most.IsZero() && wanted.Cmp(most) > 0 {
+			errs = append(errs, field.Invalid(path.Key(string(name)), wanted.String(), "must be at most "+most.String()))
+		}
+	}
+	return errs
 }
 
 func validateVerticalPodAutoscaler(config *VerticalPodAutoscaler, path *field.Path) field.ErrorList {

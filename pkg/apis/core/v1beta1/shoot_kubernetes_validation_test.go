@@ -78,6 +78,12 @@ func TestValidateKubeAPIServer(t *testing.T) {
 		{"negative bounds for etcd", func(s *Shoot) {
 			s.Spec.Kubernetes.ETCD.Main.Autoscaling.MinAllowed = corev1.ResourceList{"cpu": resource.MustParse("-1")}
 		}, "spec.kubernetes.etcd.main.autoscaling.minAllowed[cpu]", "not be negative"},
+		{"a node for the own API server", api(func(c *KubeAPIServerConfig) {
+			c.Autoscaling = &ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{"memory": resource.MustParse("33Gi")}}
+		}), path + "autoscaling.minAllowed[memory]", "must be at most 32Gi"},
+		{"all processors for the own etcd", func(s *Shoot) {
+			s.Spec.Kubernetes.ETCD.Main.Autoscaling.MinAllowed = corev1.ResourceList{"cpu": resource.MustParse("17")}
+		}, "spec.kubernetes.etcd.main.autoscaling.minAllowed[cpu]", "must be at most 16"},
 		{"anonymous requests with a new version", api(func(c *KubeAPIServerConfig) { c.EnableAnonymousAuthentication = ptr.To(true) }), path + "enableAnonymousAuthentication", "use structuredAuthentication"},
 	}, aShootWithEverything, ValidateShoot)
 }
