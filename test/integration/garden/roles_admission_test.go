@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/authentication/v1alpha1"
@@ -41,12 +42,14 @@ func admissionOfRoles(t *testing.T, own, other string) {
 // changesProject updates a project without leaving a trace.
 func changesProject(name string, change func(*corev1beta1.ProjectSpec)) func(client.Client) error {
 	return func(c client.Client) error {
-		project := &corev1beta1.Project{}
-		if err := c.Get(context.Background(), client.ObjectKey{Name: name}, project); err != nil {
-			return err
-		}
-		change(&project.Spec)
-		return c.Update(context.Background(), project, client.DryRunAll)
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // garden-controller-manager writes the project, too
+			project := &corev1beta1.Project{}
+			if err := c.Get(context.Background(), client.ObjectKey{Name: name}, project); err != nil {
+				return err
+			}
+			change(&project.Spec)
+			return c.Update(context.Background(), project, client.DryRunAll)
+		})
 	}
 }
 
