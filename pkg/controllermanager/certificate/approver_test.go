@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"strings"
+	"sync"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -131,13 +132,27 @@ func TestTokensAreHeldToTheirSeed(t *testing.T) {
 
 func encode(t *testing.T, request *x509.CertificateRequest) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	encoded := tryEncode(request)
+	if encoded == nil {
+		t.Fatalf("no request can be made of %+v", request)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, request, key)
+	return encoded
+}
+
+// tryEncode is nil for what no request can be made of.
+func tryEncode(request *x509.CertificateRequest) []byte {
+	der, err := x509.CreateCertificateRequest(rand.Reader, request, signer())
 	if err != nil {
-		t.Fatal(err)
+		return nil
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
+
+// signer is the one key of all requests of these tests.
+var signer = sync.OnceValue(func() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})

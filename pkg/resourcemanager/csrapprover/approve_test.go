@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -95,13 +96,27 @@ func TestMissingNamesWhatTheNodeDoesNotHave(t *testing.T) {
 
 func encode(t *testing.T, template *x509.CertificateRequest) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	encoded := tryEncode(template)
+	if encoded == nil {
+		t.Fatalf("no request can be made of %+v", template)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	return encoded
+}
+
+// tryEncode is nil for what no request can be made of.
+func tryEncode(template *x509.CertificateRequest) []byte {
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, signer())
 	if err != nil {
-		t.Fatal(err)
+		return nil
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
+
+// signer is the one key of all requests of these tests.
+var signer = sync.OnceValue(func() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
