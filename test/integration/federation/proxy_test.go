@@ -141,6 +141,7 @@ func TestMembersThroughTheFleet(t *testing.T) {
 	})
 	t.Run("who asks cannot say to be somebody else", func(t *testing.T) { cannotPretend(t, base) })
 	t.Run("who has a name that means something in the member has another there", func(t *testing.T) { attacksByName(t, edge, base) })
+	t.Run("the impersonator is nobody whom the fleet never is", func(t *testing.T) { attacksByImpersonator(t, config) })
 	t.Run("watches stream", func(t *testing.T) { streams(t, edge, base) })
 	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { replacesToken(t, base) })
 	t.Run("what leaves takes its impersonator along", func(t *testing.T) {

@@ -43,22 +43,11 @@ func fleetRules() []rbacv1.PolicyRule {
 		// "impersonate" would allow that. Extra fields are subresources of any name.
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"impersonate:user-info"}},
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}},
-		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"}, Verbs: impersonateOn("user-info", "serviceaccount")},
+		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"}, Verbs: append(registration.ImpersonateOn("user-info"), registration.ImpersonateOn("serviceaccount")...)},
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{memberapi.APIServiceName, memberapi.TrialAPIServiceName}, Verbs: []string{"delete", "patch"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 	}
-}
-
-// impersonateOn are the verbs that let somebody do anything with a resource as others, of modes that Kubernetes distinguishes.
-func impersonateOn(modes ...string) []string {
-	var verbs []string
-	for _, mode := range modes {
-		for _, verb := range []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"} {
-			verbs = append(verbs, "impersonate-on:"+mode+":"+verb)
-		}
-	}
-	return verbs
 }
 
 // mastersRules is what registration.MastersGroup may do.
