@@ -34,7 +34,7 @@ type Server struct {
 	prefix string
 }
 
-// New returns a server for the fleet that config leads to. Its user must be allowed to impersonate others there.
+// New returns a server for the fleet that config leads to. Its user must be allowed to impersonate others there for requests on Clusters.
 func New(config *rest.Config, fleet, live client.Reader, log logr.Logger) (*Server, error) {
 	back, err := handingBack(config)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -116,7 +118,7 @@ func startAll(servers *apiServers) error {
 	if fleet, err = newClient(fleetConfig, scheme); err != nil {
 		return err
 	}
-	if err := errors.Join(crds.Install(ctx, fleet), admission.Install(ctx, fleet), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
+	if err := errors.Join(crds.Install(ctx, fleet), installPolicies(), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
 		return err
 	}
 	for _, name := range memberNames {
@@ -131,6 +133,44 @@ func startAll(servers *apiServers) error {
 		}
 	}
 	return nil
+}
+
+// installPolicies returns when the API server enforces them. It learns of policies in the order in which they were written, and of
+// bindings too, so all are enforced once one is that was written last.
+func installPolicies() error {
+	if err := admission.Install(ctx, fleet); err != nil {
+		return err
+	}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "last-"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				},
+			}}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.name == 'last-probe'"}},
+			Validations:     []admissionregistrationv1.Validation{{Expression: "false"}},
+		},
+	}
+	if err := fleet.Create(ctx, policy); err != nil {
+		return err
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	if err := fleet.Create(ctx, binding); err != nil {
+		return err
+	}
+	enforced := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := fleet.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "last-probe"}}, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), policy.Name), nil
+	})
+	return errors.Join(enforced, fleet.Delete(ctx, binding), fleet.Delete(ctx, policy))
 }
 
 // newClient records what tests create.
