@@ -81,6 +81,21 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	}
 }
 
+func TestClientConfig(t *testing.T) {
+	files := newFiles(t)
+	if _, err := ClientConfig(files); err == nil {
+		t.Error("missing files were accepted")
+	}
+	write(t, files, "first")
+	current, err := ClientConfig(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config := current(); nameOf(t, config) != "first" || config.RootCAs == nil || config.InsecureSkipVerify {
+		t.Errorf("got %+v", config)
+	}
+}
+
 func TestServerConfigRequiresClientCertificates(t *testing.T) {
 	files := newFiles(t)
 	if _, err := ServerConfig(files); err == nil {
