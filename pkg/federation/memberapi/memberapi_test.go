@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
@@ -251,7 +252,7 @@ func fleetWith(t *testing.T, server *httptest.Server, path string) client.Reader
 // through serves members as alice, without what the kube-apiserver does.
 func through(t *testing.T, fleet client.Reader) *httptest.Server {
 	t.Helper()
-	s := &Server{fleet: fleet, live: fleet, log: logr.Discard()}
+	s := &Server{fleet: fleet, live: fleet, log: logr.Discard(), members: memberProxies{dial: outside.Direct}}
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, below, ok := splitProxyPath(r.URL)
 		if !ok {

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // Options of a server.
@@ -30,8 +32,8 @@ type Options struct {
 	Address string
 }
 
-// Add has a manager of a fleet serve the API of members while it runs. Its scheme must know APIServices.
-func Add(mgr manager.Manager, options Options) error {
+// Add has a manager of a fleet serve the API of members, connected to by dial, while it runs. Its scheme must know APIServices.
+func Add(mgr manager.Manager, options Options, dial outside.Dial) error {
 	if options.Listen == "" {
 		return nil
 	}
@@ -44,7 +46,7 @@ func Add(mgr manager.Manager, options Options) error {
 		return fmt.Errorf("connecting to the fleet: %w", err)
 	}
 	log := mgr.GetLogger().WithName("member-api")
-	server, err := New(rest.CopyConfig(mgr.GetConfig()), mgr.GetClient(), mgr.GetAPIReader(), log)
+	server, err := New(rest.CopyConfig(mgr.GetConfig()), mgr.GetClient(), mgr.GetAPIReader(), dial, log)
 	if err != nil {
 		return err
 	}

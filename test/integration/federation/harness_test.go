@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -35,10 +36,12 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/test/integration/environment"
+	"github.com/trellis-garden/trellis/test/seedegress"
 )
 
 var (
@@ -229,6 +232,9 @@ func startFederationWith(t *testing.T, way func(*rest.Config), changes ...func(*
 		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond, SuccessThreshold: 200 * time.Millisecond,
 	}
 	options.Deletions.AtLeast = 10_000
+	// An operator lets fleets reach this machine, where the members are.
+	proxy := seedegress.Start(t, egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("127.0.0.0/8")}}}, seedegress.World{})
+	options.Dial = proxy.Dialer(t, fleetNamespace).DialContext
 	for _, change := range changes {
 		change(&options)
 	}
