@@ -139,6 +139,8 @@ func health(unhealthy string) (healthy, progressing gardencorev1beta1.Condition)
 type wantedRelease struct {
 	release  helm.Release
 	checksum string
+	// networks are those of the seed.
+	networks gardencorev1beta1.SeedNetworks
 }
 
 // wanted reads registration, deployment and seed.
@@ -185,7 +187,7 @@ func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.
 	}
 	wanted := wantedRelease{
 		release:  helm.Release{Namespace: Namespace(registration), Name: registration, Chart: chart, Values: values},
-		checksum: sum,
+		checksum: sum, networks: seed.Spec.Networks,
 	}
 	if ptr.Deref(deployment.InjectGardenKubeconfig, false) {
 		wanted.release.Change = injectGardenKubeconfig
@@ -210,6 +212,9 @@ func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardenco
 	})
 	if err != nil {
 		return fmt.Errorf("namespace of the extension: %w", err)
+	}
+	if err := r.restrictNetwork(ctx, namespace.Name, wanted.networks); err != nil {
+		return err
 	}
 	if _, err := r.access().ensure(ctx, installation.Name, namespace.Name); err != nil {
 		return err
