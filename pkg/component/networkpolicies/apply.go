@@ -33,7 +33,8 @@ var superseded = []string{
 	"allow-to-vpn-seed-server-wireguard", "block-networks",
 }
 
-// Apply brings the policies of a namespace up to date, and leaves alone those of others. When nothing changed it only reads.
+// Apply brings the policies of a namespace up to date, and leaves alone those of others. When nothing changed it only reads. Policies that lead to
+// the seed's API server stay while nobody knows where that is; without wanted ones, all go.
 func Apply(ctx context.Context, c client.Client, namespace string, wanted []client.Object) error {
 	list := &networkingv1.NetworkPolicyList{}
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -55,6 +56,9 @@ func Apply(ctx context.Context, c client.Client, namespace string, wanted []clie
 		if policy.Labels[labelWriter] != writer && (policy.Labels[component.LabelGardenRole] != component.GardenRoleControlPlane || !slices.Contains(superseded, name)) {
 			continue
 		}
+		if len(wanted) > 0 && policy.Labels[labelTo] == toAPIServer {
+			continue
+		}
 		if err := component.Delete(ctx, c, policy); err != nil {
 			return err
 		}
@@ -70,7 +74,7 @@ func isPresent(wanted, present *networkingv1.NetworkPolicy) bool {
 }
 
 // APIServer returns the addresses of the seed's API server, in order: what serves it, and its Service, as it depends on the network plugin
-// which of them a policy has to name.
+// which of them a policy has to name. There are none while it starts, and where it serves nobody within the cluster.
 func APIServer(ctx context.Context, c client.Reader) ([]Endpoint, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{discoveryv1.LabelServiceName: apiServerService})
@@ -82,7 +86,7 @@ func APIServer(ctx context.Context, c client.Reader) ([]Endpoint, error) {
 		endpoints = append(endpoints, endpointsOf(slice)...)
 	}
 	if len(endpoints) == 0 {
-		return nil, errors.New("the Service default/kubernetes of the seed's API server has no endpoints")
+		return nil, nil
 	}
 	service := &corev1.Service{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: apiServerService}, service); err != nil {

@@ -100,6 +100,30 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// While the API server has no endpoints, nobody is cut off from where it was.
+func TestApplyWithoutEndpoints(t *testing.T) {
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			return replace(ctx, c, object)
+		},
+	}).Build()
+	if err := Apply(t.Context(), c, namespace, Objects(Shoot, namespace, values())); err != nil {
+		t.Fatal(err)
+	}
+	before := policies(t, c)["allow-to-runtime-apiserver"].Spec
+	unknown := values()
+	unknown.APIServer = nil
+	if err := Apply(t.Context(), c, namespace, Objects(Shoot, namespace, unknown)); err != nil {
+		t.Fatal(err)
+	}
+	if after := policies(t, c)["allow-to-runtime-apiserver"].Spec; len(after.Egress) == 0 || len(after.Egress) != len(before.Egress) {
+		t.Errorf("the way to the API server is %v, it was %v", after.Egress, before.Egress)
+	}
+	if err := Apply(t.Context(), c, namespace, nil); err != nil || len(policies(t, c)) > 0 {
+		t.Errorf("at last there are %v, %v", policies(t, c), err)
+	}
+}
+
 func TestAPIServer(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}}
 	slice := &discoveryv1.EndpointSlice{
@@ -111,7 +135,7 @@ func TestAPIServer(t *testing.T) {
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("got %v, %v", found, err)
 	}
-	if _, err := APIServer(t.Context(), fake.NewClientBuilder().WithObjects(service).Build()); err == nil {
-		t.Error("an API server without endpoints would be refused to everybody")
+	if found, err := APIServer(t.Context(), fake.NewClientBuilder().WithObjects(service).Build()); err != nil || found != nil {
+		t.Errorf("without endpoints: %v, %v", found, err)
 	}
 }

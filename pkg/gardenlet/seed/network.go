@@ -37,7 +37,11 @@ type APIServer struct {
 	Log logr.Logger
 
 	followed []networkpolicies.Endpoint
+	at       time.Time
 }
+
+// followAgain is after how long policies are looked at although the API server has not moved: somebody may have written what was true before.
+const followAgain = 5 * time.Minute
 
 // Start looks until ctx ends.
 func (a *APIServer) Start(ctx context.Context) error {
@@ -53,15 +57,15 @@ func (a *APIServer) Start(ctx context.Context) error {
 	}
 }
 
-// follow changes policies when the addresses are others than at the last look.
+// follow changes policies when the addresses are others than at the last look, or that is long ago.
 func (a *APIServer) follow(ctx context.Context) error {
 	endpoints, err := networkpolicies.APIServer(ctx, a.Seed)
-	if err != nil || slices.Equal(endpoints, a.followed) {
+	if err != nil || len(endpoints) == 0 || slices.Equal(endpoints, a.followed) && time.Since(a.at) < followAgain {
 		return err
 	}
 	if err := networkpolicies.Follow(ctx, a.Seed, endpoints); err != nil {
 		return err
 	}
-	a.followed = endpoints
+	a.followed, a.at = endpoints, time.Now()
 	return nil
 }
