@@ -34,7 +34,10 @@ var withoutPods = map[string]string{
 type podTemplate struct {
 	// name is Kind/name, or just the name of a folder for what has none.
 	name string
-	spec corev1.PodSpec
+	// namespace that it names, and labels of the pod.
+	namespace string
+	labels    map[string]string
+	spec      corev1.PodSpec
 }
 
 // Every pod that Trellis makes is as narrow as can be, but for the exceptions in the table; and every exception is needed.
@@ -255,6 +258,18 @@ var chartValues = map[string]map[string]any{"local-cloud": {"token": "t"}}
 
 func chartPods(t *testing.T, dir string) []podTemplate {
 	t.Helper()
+	var templates []podTemplate
+	for name, text := range renderChart(t, dir) {
+		if filepath.Ext(name) == ".yaml" {
+			templates = append(templates, decodePods(t, name, []byte(text))...)
+		}
+	}
+	return templates
+}
+
+// renderChart renders the files of a chart.
+func renderChart(t *testing.T, dir string) map[string]string {
+	t.Helper()
 	loaded, err := helm.LoadFS(os.DirFS(filepath.Join(root, filepath.Dir(dir))), filepath.Base(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -267,13 +282,7 @@ func chartPods(t *testing.T, dir string) []podTemplate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var templates []podTemplate
-	for name, text := range rendered {
-		if filepath.Ext(name) == ".yaml" {
-			templates = append(templates, decodePods(t, name, []byte(text))...)
-		}
-	}
-	return templates
+	return rendered
 }
 
 // workload matches objects with pods; some golden files are no objects, but what lies in them.
@@ -304,13 +313,15 @@ func decodePod(document []byte) (podTemplate, error) {
 	switch kind {
 	case "Pod":
 		err = yaml.Unmarshal(document, &pod)
-		return podTemplate{name: kind + "/" + pod.Name, spec: pod.Spec}, err
+		return podTemplate{name: kind + "/" + pod.Name, namespace: pod.Namespace, labels: pod.Labels, spec: pod.Spec}, err
 	case "CronJob":
 		err = yaml.Unmarshal(document, &job)
-		return podTemplate{name: kind + "/" + job.Name, spec: job.Spec.JobTemplate.Spec.Template.Spec}, err
+		template := job.Spec.JobTemplate.Spec.Template
+		return podTemplate{name: kind + "/" + job.Name, namespace: job.Namespace, labels: template.Labels, spec: template.Spec}, err
 	default:
 		err = yaml.Unmarshal(document, &deployment)
-		return podTemplate{name: kind + "/" + deployment.Name, spec: deployment.Spec.Template.Spec}, err
+		template := deployment.Spec.Template
+		return podTemplate{name: kind + "/" + deployment.Name, namespace: deployment.Namespace, labels: template.Labels, spec: template.Spec}, err
 	}
 }
 

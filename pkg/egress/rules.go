@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -48,6 +49,9 @@ var special = prefixes(
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	"::/3", "4000::/2", "8000::/1",
 )
+
+// SpecialNetworks are the networks that are nobody's public address.
+func SpecialNetworks() []netip.Prefix { return slices.Clone(special) }
 
 // nat64 holds IPv4 addresses in its last four bytes, which are decided about in its place.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")

@@ -35,6 +35,9 @@ import (
 	"github.com/trellis-garden/trellis/pkg/imagevector"
 )
 
+// apiServerPeriod is how often gardenlet looks whether the seed's API server has moved.
+const apiServerPeriod = 10 * time.Second
+
 // addControllers adds everything that runs.
 func (a *agent) addControllers(ctx context.Context, mgr manager.Manager) error {
 	if err := a.addSeed(ctx, mgr); err != nil {
@@ -107,7 +110,8 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 		Garden: a.reader, SeedName: object.Name, System: system, Lease: lease, Log: ctrl.Log.WithName("seed-care"),
 		Period: a.config.Controllers.Seed.ConditionsPeriod.Duration,
 	}
-	for _, runnable := range []manager.Runnable{lease, care} {
+	apiServer := &seed.APIServer{Seed: a.seed, Period: apiServerPeriod, Log: ctrl.Log.WithName("seed-apiserver")}
+	for _, runnable := range []manager.Runnable{lease, care, apiServer} {
 		if err := mgr.Add(runnable); err != nil {
 			return err
 		}

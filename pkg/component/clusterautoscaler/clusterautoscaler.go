@@ -20,6 +20,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
+	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -150,6 +151,7 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 		Health:    component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: port, Ready: "/healthz", Live: "/healthz"},
 		Ports:     []corev1.ContainerPort{{Name: "metrics", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 	})
+	result.Spec.Template.Labels = component.Merge(result.Spec.Template.Labels, map[string]string{networkpolicies.LabelToSeedAPIServer: networkpolicies.Allowed})
 	pod := &result.Spec.Template.Spec
 	pod.ServiceAccountName, pod.AutomountServiceAccountToken = Name, ptr.To(true)
 	return result

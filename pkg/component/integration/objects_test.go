@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/apiserverproxy"
 	"github.com/trellis-garden/trellis/pkg/component/coredns"
@@ -49,5 +50,5 @@ func (cp *controlPlane) systemObjects(t *testing.T, values shootsystem.Values) [
 	objects = append(objects, metricsserver.Objects(metricsserver.Values{Image: "metrics-server", CABundle: bundle.Data[secrets.DataKeyCertificateBundle]})...)
 	objects = append(objects, vpnshoot.Objects(vpnshoot.Values{Image: "vpn", Endpoint: "gw:51820", PrivateKey: private, SeedPublicKey: public})...)
 	objects = append(objects, apiserverproxy.Objects(apiserverproxy.Values{Image: "vpn", Gateway: "gw:8443", Authority: "api"})...)
-	return append(objects, networkpolicies.Objects("default", networkpolicies.Values{GatewayNetworks: []string{"172.18.0.0/24"}})...)
+	return append(objects, networkpolicies.Objects(networkpolicies.Shoot, "default", networkpolicies.Values{Networks: gardencorev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"}})...)
 }

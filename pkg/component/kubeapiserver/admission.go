@@ -8,9 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+const imagePolicyWebhook = "ImagePolicyWebhook"
+
 // kubeconfigFields say where the configurations of admission plugins name the kubeconfig of their webhook.
 var kubeconfigFields = map[string][]string{
-	"ImagePolicyWebhook":         {"imagePolicy", "kubeConfigFile"},
+	imagePolicyWebhook:           {"imagePolicy", "kubeConfigFile"},
 	"MutatingAdmissionWebhook":   {"kubeConfigFile"},
 	"ValidatingAdmissionWebhook": {"kubeConfigFile"},
 }

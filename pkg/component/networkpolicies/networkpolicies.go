@@ -1,138 +1,157 @@
-// Package networkpolicies keeps the control planes of different shoots apart: nothing may connect into a shoot's namespace
-// in the seed but what a control plane needs.
+// Package networkpolicies says who may connect to whom in a seed, once: connections.go is the list. From it follow the NetworkPolicies of a
+// namespace, for both ends of a connection. What the list does not have is refused.
 package networkpolicies
 
 import (
-	"strings"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/etcd"
-	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
-	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
-	"github.com/trellis-garden/trellis/pkg/vpn"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
-// LabelNamespaceRole is "shoot" on the namespaces of shoots.
-const LabelNamespaceRole = "gardener.cloud/role"
+// Kind is what a namespace of a seed is for.
+type Kind string
 
-// Values of the policies.
+const (
+	// Garden is the namespace garden: what a seed runs for itself and, in the runtime cluster, the garden's control plane.
+	Garden Kind = "garden"
+	// Shoot is the namespace of a shoot's control plane.
+	Shoot Kind = "shoot"
+	// Extension is the namespace that an extension is installed in.
+	Extension Kind = "extension"
+)
+
+// Values are what the policies depend on.
 type Values struct {
-	// IsWorkerless leaves out the VPN.
+	// Networks of the seed.
+	Networks gardencorev1beta1.SeedNetworks
+	// APIServer are the addresses of the seed's API server.
+	APIServer []Endpoint
+	// Exceptions are what the egress proxy may reach although it is private or the seed's.
+	Exceptions []egress.Allowance
+	// IsWorkerless leaves out the VPN of a shoot.
 	IsWorkerless bool
-	// GatewayNetworks are the CIDRs that the gateway connects from when it uses the network of the seed's nodes, e.g. the
-	// nodes' network; pods of the seed's own namespaces are allowed anyway.
-	GatewayNetworks []string
-	// BlockedNetworks are CIDRs that nothing in the namespace may reach.
-	BlockedNetworks []string
+	// ConnectsDirectly tells that a shoot's kube-apiserver connects to addresses of its owner without the egress proxy.
+	ConnectsDirectly bool
+	// Openings are ports of an extension's pods that everybody may connect to.
+	Openings []Opening
 }
 
-// Objects returns the policies of a shoot's namespace.
-func Objects(namespace string, v Values) []client.Object {
-	fromSeed := append([]networkingv1.NetworkPolicyPeer{anyPod(), seedNamespaces()}, blocks(v.GatewayNetworks)...)
-	objects := []client.Object{
-		denyAll(namespace),
-		allow(namespace, "allow-to-kube-apiserver", kubeapiserver.Labels(), fromSeed, tcp(kubeapiserver.Port)),
-	}
-	if len(v.BlockedNetworks) > 0 {
-		objects = append(objects, block(namespace, v.BlockedNetworks))
-	}
-	for _, role := range []etcd.Role{etcd.Main, etcd.Events} {
-		objects = append(objects, allow(namespace, "allow-to-"+etcd.Name(role), etcd.Labels(role),
-			[]networkingv1.NetworkPolicyPeer{pods(kubeapiserver.Labels())}, tcp(etcd.ClientPort)))
-	}
-	if v.IsWorkerless {
-		return objects
-	}
-	fromGateway := append([]networkingv1.NetworkPolicyPeer{seedNamespaces()}, blocks(v.GatewayNetworks)...)
-	return append(objects,
-		allow(namespace, "allow-to-vpn-seed-server-proxy", vpnseedserver.Labels(),
-			[]networkingv1.NetworkPolicyPeer{pods(kubeapiserver.Labels())}, tcp(vpn.HTTPConnectPort)),
-		allow(namespace, "allow-to-vpn-seed-server-wireguard", vpnseedserver.Labels(), fromGateway, udp(vpn.WireGuardPort)),
-	)
+// Opening is a port of pods that everybody may connect to.
+type Opening struct {
+	// Service that asks for it.
+	Service string
+	// Pods behind it.
+	Pods map[string]string
+	// Ports of these.
+	Ports []networkingv1.NetworkPolicyPort
 }
 
-func meta(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: namespace, Name: name,
-		Labels: map[string]string{component.LabelGardenRole: component.GardenRoleControlPlane},
-	}
-}
+const (
+	// labelWriter marks the policies of this package, so that one that is not wanted any more is told from those of others.
+	labelWriter = "networking.trellis.garden/writer"
+	// writer is its value.
+	writer = "gardenlet"
+	// labelTo is toAPIServer on policies that lead to the seed's API server, whose addresses may change.
+	labelTo     = "networking.trellis.garden/to"
+	toAPIServer = "runtime-apiserver"
+)
 
-func denyAll(namespace string) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{
-		ObjectMeta: meta(namespace, "deny-all-ingress"),
-		Spec:       networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}},
-	}
-}
-
-// block lets all pods reach everything but the networks. Pods of the seed are named apart from addresses, because not every network
-// plugin counts theirs among these.
-func block(namespace string, networks []string) *networkingv1.NetworkPolicy {
-	ipv4, ipv6 := &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}, &networkingv1.IPBlock{CIDR: "::/0"}
-	for _, network := range networks {
-		all := ipv4
-		if strings.Contains(network, ":") {
-			all = ipv6
+// Objects returns the policies of a namespace.
+func Objects(kind Kind, namespace string, v Values) []client.Object {
+	denied := newPolicy(namespace, "deny-all", metav1.LabelSelector{})
+	denied.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
+	objects := []client.Object{denied}
+	list := v.connections()
+	for _, party := range partiesOf(kind, list) {
+		policy := newPolicy(namespace, "allow-"+party.name, party.pods)
+		for _, c := range list {
+			c.addTo(policy, kind, party, v)
 		}
-		all.Except = append(all.Except, network)
+		if len(policy.Spec.PolicyTypes) > 0 {
+			objects = append(objects, policy)
+		}
 	}
+	for _, opening := range v.Openings {
+		policy := newPolicy(namespace, "allow-world-to-"+opening.Service, metav1.LabelSelector{MatchLabels: opening.Pods})
+		policy.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		policy.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{Ports: opening.Ports}}
+		objects = append(objects, policy)
+	}
+	return objects
+}
+
+func newPolicy(namespace, name string, pods metav1.LabelSelector) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: meta(namespace, "block-networks"),
-		Spec: networkingv1.NetworkPolicySpec{
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{
-				{NamespaceSelector: &metav1.LabelSelector{}}, {IPBlock: ipv4}, {IPBlock: ipv6},
-			}}},
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{labelWriter: writer}},
+		Spec:       networkingv1.NetworkPolicySpec{PodSelector: pods},
 	}
 }
 
-func allow(namespace, name string, to map[string]string, from []networkingv1.NetworkPolicyPeer, port networkingv1.NetworkPolicyPort) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{
-		ObjectMeta: meta(namespace, name),
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: to},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: from, Ports: []networkingv1.NetworkPolicyPort{port}}},
-		},
+// addTo adds to the policy of a party what the connection means for it.
+func (c connection) addTo(policy *networkingv1.NetworkPolicy, kind Kind, party *party, v Values) {
+	from, to := slices.Contains(c.fromKinds(), kind), slices.Contains(c.toKinds(), kind)
+	if c.sameNamespace && !(from && to) {
+		return
+	}
+	if c.to == party && to {
+		if rule, some := c.ingress(v); some {
+			policy.Spec.Ingress = append(policy.Spec.Ingress, rule)
+			addType(policy, networkingv1.PolicyTypeIngress)
+		}
+	}
+	if c.from != party || !from {
+		return
+	}
+	if rules := c.egress(v); len(rules) > 0 {
+		policy.Spec.Egress = append(policy.Spec.Egress, rules...)
+		addType(policy, networkingv1.PolicyTypeEgress)
+	}
+	if c.to == seedAPIServer {
+		policy.Labels[labelTo] = toAPIServer
 	}
 }
 
-func anyPod() networkingv1.NetworkPolicyPeer {
-	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
-}
-
-func pods(labels map[string]string) networkingv1.NetworkPolicyPeer {
-	return networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: labels}}
-}
-
-// seedNamespaces are all namespaces but those of shoots: the gateway, gardenlet, resource-manager, extensions.
-func seedNamespaces() networkingv1.NetworkPolicyPeer {
-	return networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{
-		MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: LabelNamespaceRole, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"shoot"},
-		}},
-	}}
-}
-
-func blocks(networks []string) []networkingv1.NetworkPolicyPeer {
-	peers := make([]networkingv1.NetworkPolicyPeer, 0, len(networks))
-	for _, network := range networks {
-		peers = append(peers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: network}})
+func addType(policy *networkingv1.NetworkPolicy, t networkingv1.PolicyType) {
+	if !slices.Contains(policy.Spec.PolicyTypes, t) {
+		policy.Spec.PolicyTypes = append(policy.Spec.PolicyTypes, t)
 	}
-	return peers
 }
 
-func tcp(port int32) networkingv1.NetworkPolicyPort { return policyPort(corev1.ProtocolTCP, port) }
-func udp(port int32) networkingv1.NetworkPolicyPort { return policyPort(corev1.ProtocolUDP, port) }
+// ingress is the rule for the one that is connected to. A rule without peers would let in everybody, so none is made for nobody.
+func (c connection) ingress(v Values) (networkingv1.NetworkPolicyIngressRule, bool) {
+	if c.from == everybody {
+		return networkingv1.NetworkPolicyIngressRule{Ports: c.ports}, true
+	}
+	peers := c.from.peers(c.fromKinds(), c.sameNamespace, v)
+	return networkingv1.NetworkPolicyIngressRule{From: peers, Ports: c.ports}, len(peers) > 0
+}
 
-func policyPort(protocol corev1.Protocol, port int32) networkingv1.NetworkPolicyPort {
-	return networkingv1.NetworkPolicyPort{Protocol: ptr.To(protocol), Port: ptr.To(intstr.FromInt32(port))}
+// egress are the rules for the one that connects.
+func (c connection) egress(v Values) []networkingv1.NetworkPolicyEgressRule {
+	if c.to.rules != nil {
+		return c.to.rules(v)
+	}
+	peers := c.to.peers(c.toKinds(), c.sameNamespace, v)
+	if len(peers) == 0 {
+		return nil
+	}
+	return []networkingv1.NetworkPolicyEgressRule{{To: peers, Ports: c.ports}}
+}
+
+// partiesOf are those with pods in namespaces of a kind, in the order of the list.
+func partiesOf(kind Kind, list []connection) []*party {
+	var parties []*party
+	for _, c := range list {
+		for _, party := range []*party{c.from, c.to} {
+			if slices.Contains(party.kinds, kind) && !slices.Contains(parties, party) {
+				parties = append(parties, party)
+			}
+		}
+	}
+	return parties
 }

@@ -203,6 +203,19 @@ type Egress struct {
 	InsecureKubeconfigs bool `json:"allowInsecureWebhookKubeconfigs,omitempty"`
 }
 
+// Allowances are AllowedNetworks, read.
+func (e Egress) Allowances() ([]egress.Allowance, error) {
+	list := make([]egress.Allowance, 0, len(e.AllowedNetworks))
+	for i, network := range e.AllowedNetworks {
+		allowance, err := egress.ParseAllowance(network)
+		if err != nil {
+			return nil, fmt.Errorf("egress.allowedNetworks[%d]: %w", i, err)
+		}
+		list = append(list, allowance)
+	}
+	return list, nil
+}
+
 // ResourceManager settings.
 type ResourceManager struct {
 	// SyncPeriod between applications of unchanged objects; default 1m.
@@ -294,12 +307,8 @@ func (c *Configuration) validate() error {
 	case c.Resources.Reserved.Shoots > c.Resources.Capacity.Shoots:
 		return fmt.Errorf("resources.reserved.shoots (%d) is more than resources.capacity.shoots (%d)", c.Resources.Reserved.Shoots, c.Resources.Capacity.Shoots)
 	}
-	for i, network := range c.Egress.AllowedNetworks {
-		if _, err := egress.ParseAllowance(network); err != nil {
-			return fmt.Errorf("egress.allowedNetworks[%d]: %w", i, err)
-		}
-	}
-	return nil
+	_, err := c.Egress.Allowances()
+	return err
 }
 
 // RecordType is the type of DNS records for the gateway: A, AAAA or CNAME.

@@ -140,6 +140,8 @@ type wantedRelease struct {
 	checksum string
 	// level is the level of PodSecurity that its pods must keep.
 	level string
+	// networks are those of the seed.
+	networks gardencorev1beta1.SeedNetworks
 }
 
 // wanted reads registration, deployment and seed.
@@ -190,7 +192,7 @@ func (r *Reconciler) release(registration *gardencorev1beta1.ControllerRegistrat
 	if err != nil {
 		return wantedRelease{}, err
 	}
-	return wantedRelease{checksum: sum, level: podSecurity(registration), release: helm.Release{
+	return wantedRelease{checksum: sum, level: podSecurity(registration), networks: seed.Spec.Networks, release: helm.Release{
 		Namespace: extensionrights.ExtensionNamespace(registration.Name), Name: registration.Name, Chart: chart, Values: values,
 		Change: change(registration, injected),
 	}}, nil
@@ -222,6 +224,9 @@ func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardenco
 	})
 	if err != nil {
 		return fmt.Errorf("namespace of the extension: %w", err)
+	}
+	if err := r.restrictNetwork(ctx, namespace.Name, wanted.networks); err != nil {
+		return err
 	}
 	if _, err := r.access().ensure(ctx, installation.Name, namespace.Name); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/egress"
+	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	egressproxy "github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
@@ -51,6 +52,9 @@ func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) erro
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gardencorev1beta1.GardenNamespace}}
 	if err := component.Apply(ctx, s.Seed, namespace); err != nil {
+		return err
+	}
+	if err := s.restrictNetwork(ctx, seed); err != nil {
 		return err
 	}
 	if err := s.reserveCapacity(ctx, seed); err != nil {
@@ -145,7 +149,7 @@ func (s *System) installResourceManager(ctx context.Context, seed *gardencorev1b
 	return err
 }
 
-// Uninstall removes resource-manager, the egress proxy and the reserved capacity. The custom resource definitions stay: others may use them.
+// Uninstall removes resource-manager, the egress proxy, the reserved capacity and the network policies. The custom resource definitions stay: others may use them.
 func (s *System) Uninstall(ctx context.Context) error {
 	if err := s.releaseCapacity(ctx, nil); err != nil {
 		return err
@@ -153,7 +157,10 @@ func (s *System) Uninstall(ctx context.Context) error {
 	if err := egress.New(s.Seed, egress.Values{}).Destroy(ctx); err != nil {
 		return err
 	}
-	return s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName)
+	if err := s.Helm.Uninstall(ctx, gardencorev1beta1.GardenNamespace, resourceManagerName); err != nil {
+		return err
+	}
+	return networkpolicies.Apply(ctx, s.Seed, gardencorev1beta1.GardenNamespace, nil)
 }
 
 // Health returns the condition of what Install installed.

@@ -104,11 +104,14 @@ func (o *Operation) podSecurity() string {
 
 // deployNetworkPolicies lets pods of the namespace talk to those they need only.
 func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
-	values := networkpolicies.Values{IsWorkerless: o.Plan.Workerless, BlockedNetworks: o.Plan.Seed.BlockedNetworks}
-	if nodes := o.Inputs.Seed.Spec.Networks.Nodes; nodes != nil {
-		values.GatewayNetworks = []string{*nodes}
+	apiServer, err := networkpolicies.APIServer(ctx, o.Seed)
+	if err != nil {
+		return err
 	}
-	return o.apply(ctx, networkpolicies.Objects(o.Plan.Namespace, values)...)
+	return networkpolicies.Apply(ctx, o.Seed, o.Plan.Namespace, networkpolicies.Objects(networkpolicies.Shoot, o.Plan.Namespace, networkpolicies.Values{
+		Networks: o.Inputs.Seed.Spec.Networks, APIServer: apiServer, Exceptions: o.Inputs.EgressExceptions,
+		IsWorkerless: o.Plan.Workerless, ConnectsDirectly: kubeapiserver.ConnectsDirectly(o.kubeAPIServerValues()),
+	}))
 }
 
 // initializeSecrets makes the certificate authorities the kubeconfigs and the way out of the seed, and tells extensions about the latter two.

@@ -16,10 +16,11 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 // Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden, except
-// whether the shoot is asleep, and what the seed's operator allows.
+// whether the shoot is asleep, and gardenlet's own settings.
 type Inputs struct {
 	Shoot        *gardencorev1beta1.Shoot
 	Seed         *gardencorev1beta1.Seed
@@ -36,6 +37,8 @@ type Inputs struct {
 	InsecureKubeconfigs bool
 	// GardenIdentity is the identity of the garden.
 	GardenIdentity string
+	// EgressExceptions are what addresses of users may lead to although it is private or the seed's.
+	EgressExceptions []egress.Allowance
 	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.
 	Asleep bool
 }

@@ -9,8 +9,6 @@ import (
 
 // SeedPlan is what the seed asks of every control plane.
 type SeedPlan struct {
-	// BlockedNetworks are not to be reached.
-	BlockedNetworks []string
 	// MinimumVolumeSize is the least size of a volume.
 	MinimumVolumeSize resource.Quantity
 	// TrafficDistribution of Services; empty where the zones of clients do not matter.
@@ -19,7 +17,7 @@ type SeedPlan struct {
 
 // planSeed reads what the seed asks for.
 func planSeed(spec *gardencorev1beta1.SeedSpec) SeedPlan {
-	plan := SeedPlan{BlockedNetworks: spec.Networks.BlockCIDRs}
+	plan := SeedPlan{}
 	if volume := spec.Volume; volume != nil && volume.MinimumSize != nil {
 		plan.MinimumVolumeSize = *volume.MinimumSize
 	}

@@ -19,10 +19,9 @@ func TestPlanSeed(t *testing.T) {
 		"nothing": {gardencorev1beta1.SeedSpec{}, SeedPlan{}},
 		"off":     {gardencorev1beta1.SeedSpec{Settings: &gardencorev1beta1.SeedSettings{TopologyAwareRouting: &gardencorev1beta1.SeedSettingTopologyAwareRouting{}}}, SeedPlan{}},
 		"everything": {gardencorev1beta1.SeedSpec{
-			Networks: gardencorev1beta1.SeedNetworks{BlockCIDRs: []string{"169.254.169.254/32"}},
 			Volume:   &gardencorev1beta1.SeedVolume{MinimumSize: ptr.To(size)},
 			Settings: &gardencorev1beta1.SeedSettings{TopologyAwareRouting: &gardencorev1beta1.SeedSettingTopologyAwareRouting{Enabled: true}},
-		}, SeedPlan{BlockedNetworks: []string{"169.254.169.254/32"}, MinimumVolumeSize: size, TrafficDistribution: "PreferClose"}},
+		}, SeedPlan{MinimumVolumeSize: size, TrafficDistribution: "PreferClose"}},
 	} {
 		if difference := cmp.Diff(test.want, planSeed(&test.spec)); difference != "" {
 			t.Errorf("%s: %s", name, difference)

@@ -225,6 +225,9 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if in.Asleep, err = isAsleep(ctx, r.Seed, TechnicalID(in.ProjectName, shoot)); err != nil {
 		return nil, err
 	}
+	if in.EgressExceptions, err = r.Config.Egress.Allowances(); err != nil {
+		return nil, err
+	}
 	plan, err := NewPlan(in, r.Config.Gateway, r.Images)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 		return err
 	}
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: networkPolicyName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, policy, func() error { fillNetworkPolicy(policy); return nil }); err != nil {
+	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, policy, func() error { FillNetworkPolicy(policy); return nil }); err != nil {
 		return fmt.Errorf("network policy %s/%s: %w", namespace, policy.Name, err)
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: egress.ServedAPIs}}

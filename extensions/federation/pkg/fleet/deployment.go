@@ -103,8 +103,8 @@ func fillService(service *corev1.Service) {
 	}}
 }
 
-// fillNetworkPolicy lets the seed's egress proxy, through which the fleet's kube-apiserver comes, and nothing else, ask for the API of members.
-func fillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
+// FillNetworkPolicy lets the seed's egress proxy, through which the fleet's kube-apiserver comes, and nothing else, ask for the API of members.
+func FillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 	policy.Spec = networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "kubernetes", "role": Name}},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},

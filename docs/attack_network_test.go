@@ -1,0 +1,64 @@
+package docs
+
+import (
+	"strings"
+	"testing"
+)
+
+// refused fails for every connection that the policies let through.
+func refused(t *testing.T, from, to func(party) bool) {
+	t.Helper()
+	s, tried := newSeed(t), 0
+	for _, a := range s.parties {
+		for _, b := range s.parties {
+			if a.address == b.address || !from(a) || !to(b) {
+				continue
+			}
+			for _, port := range b.ports {
+				tried++
+				if s.allows(a, b, port) {
+					t.Errorf("%s/%s reaches %s/%s at %s", a.namespace, a.name, b.namespace, b.name, port)
+				}
+			}
+		}
+	}
+	if tried == 0 {
+		t.Fatal("nothing was tried")
+	}
+}
+
+func ofShoot(p party) bool { return strings.HasPrefix(p.namespace, "shoot--") }
+
+// Who takes over a pod of one control plane reaches none of another.
+func TestAttackOtherControlPlanes(t *testing.T) {
+	for _, own := range []string{"shoot--demo--one", "shoot--demo--fleet"} {
+		refused(t, func(p party) bool { return p.namespace == own }, func(p party) bool { return ofShoot(p) && p.namespace != own })
+	}
+}
+
+// Who takes over a pod of a control plane reaches of the garden the egress proxy and the gateway, which everybody reaches, and no API of the seed
+// unless the pod works in it.
+func TestAttackGardenFromAControlPlane(t *testing.T) {
+	refused(t, ofShoot, func(p party) bool { return p.namespace == "garden" && p.name != "egress" && p.name != "gateway" })
+	refused(t, func(p party) bool {
+		return ofShoot(p) && p.name != "machine-controller-manager" && p.name != "cluster-autoscaler"
+	}, func(p party) bool { return p.name == "seed-apiserver" })
+}
+
+// etcd answers kube-apiserver, and nobody else.
+func TestAttackEtcdOfAControlPlane(t *testing.T) {
+	refused(t, func(p party) bool { return p.name != "kube-apiserver" && p.name != "garden-apiserver" },
+		func(p party) bool { return strings.HasPrefix(p.name, "etcd-") })
+	refused(t, func(p party) bool { return p.namespace == "garden" }, func(p party) bool { return ofShoot(p) && strings.HasPrefix(p.name, "etcd-") })
+}
+
+// No pod of the seed reaches the metadata service of the cloud, its nodes' kubelets or what is blocked.
+func TestAttackMetadataFromASeed(t *testing.T) {
+	pods := func(p party) bool { return p.group != "outside" }
+	refused(t, pods, func(p party) bool { return p.name == "metadata" || p.name == "kubelet" || p.name == "blocked" })
+}
+
+// Pods of a seed that belong to nobody we know reach what strangers reach: the gateway.
+func TestAttackFromOtherPodsOfASeed(t *testing.T) {
+	refused(t, func(p party) bool { return p.name == "pod-of-others" }, func(p party) bool { return p.group != "outside" && p.name != "gateway" })
+}

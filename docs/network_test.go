@@ -1,0 +1,353 @@
+package docs
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/trellis-garden/trellis/extensions/federation/pkg/fleet"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
+	"github.com/trellis-garden/trellis/pkg/egress"
+)
+
+const networkPage = "security-network.md"
+
+// party is a pod, or an address outside of the pods' network.
+type party struct {
+	// group and name are how it stands in the table; what is in another group than a namespace has no pods.
+	group, name string
+	namespace   string
+	labels      map[string]string
+	address     netip.Addr
+	// ports are what it listens on.
+	ports []networkPort
+}
+
+type networkPort struct {
+	protocol corev1.Protocol
+	number   int32
+}
+
+func (p networkPort) String() string {
+	if p.protocol == corev1.ProtocolUDP {
+		return fmt.Sprintf("%d/udp", p.number)
+	}
+	return fmt.Sprint(p.number)
+}
+
+// seed is one whose network plugin enforces policies.
+type seed struct {
+	namespaces map[string]map[string]string
+	policies   []*networkingv1.NetworkPolicy
+	parties    []party
+}
+
+// allows decides as Kubernetes defines it: of the policies that select a pod for a direction one has to allow a connection, if there is any.
+func (s *seed) allows(from, to party, port networkPort) bool {
+	return s.direction(from, to, port, networkingv1.PolicyTypeEgress) && s.direction(to, from, port, networkingv1.PolicyTypeIngress)
+}
+
+func (s *seed) direction(own, other party, port networkPort, direction networkingv1.PolicyType) bool {
+	selected := false
+	for _, policy := range s.policies {
+		if own.namespace != policy.Namespace || own.namespace == "" || !slices.Contains(policy.Spec.PolicyTypes, direction) || !matches(&policy.Spec.PodSelector, own.labels) {
+			continue
+		}
+		selected = true
+		if direction == networkingv1.PolicyTypeIngress {
+			for _, rule := range policy.Spec.Ingress {
+				if portIn(rule.Ports, port) && s.isAmong(rule.From, policy.Namespace, other) {
+					return true
+				}
+			}
+			continue
+		}
+		for _, rule := range policy.Spec.Egress {
+			if portIn(rule.Ports, port) && s.isAmong(rule.To, policy.Namespace, other) {
+				return true
+			}
+		}
+	}
+	return !selected
+}
+
+func (s *seed) isAmong(peers []networkingv1.NetworkPolicyPeer, namespace string, p party) bool {
+	if len(peers) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(peers, func(peer networkingv1.NetworkPolicyPeer) bool {
+		switch {
+		case peer.IPBlock != nil:
+			// Plugins differ in whether addresses of pods count. The policies have to hold where they do.
+			within := func(text string) bool { return netip.MustParsePrefix(text).Contains(p.address) }
+			return within(peer.IPBlock.CIDR) && !slices.ContainsFunc(peer.IPBlock.Except, within)
+		case p.namespace == "":
+			return false
+		case peer.NamespaceSelector == nil:
+			return p.namespace == namespace && matches(peer.PodSelector, p.labels)
+		default:
+			return matches(peer.NamespaceSelector, s.namespaces[p.namespace]) && (peer.PodSelector == nil || matches(peer.PodSelector, p.labels))
+		}
+	})
+}
+
+func matches(selector *metav1.LabelSelector, set map[string]string) bool {
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && compiled.Matches(labels.Set(set))
+}
+
+func portIn(ports []networkingv1.NetworkPolicyPort, port networkPort) bool {
+	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
+		return ptr.Deref(p.Protocol, corev1.ProtocolTCP) == port.protocol && (p.Port == nil || p.Port.IntVal == port.number)
+	})
+}
+
+// podsOf says which pods run where. They are those of the golden files and charts, with their labels and ports.
+var podsOf = map[string][]string{
+	"shoot": {
+		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events", "pkg/component/kubeapiserver Deployment/kube-apiserver",
+		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager", "pkg/component/kubescheduler Deployment/kube-scheduler",
+		"pkg/component/clusterautoscaler Deployment/cluster-autoscaler", "pkg/component/vpnseedserver Deployment/vpn-seed-server",
+		"extensions/pkg/worker Deployment/machine-controller-manager",
+	},
+	"fleet": {
+		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events", "pkg/component/kubeapiserver Deployment/kube-apiserver",
+		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager", "extensions/federation/pkg/fleet Deployment/federation",
+	},
+	"garden": {
+		"pkg/component/etcd StatefulSet/etcd-main", "pkg/component/etcd StatefulSet/etcd-events", "pkg/component/kubeapiserver Deployment/kube-apiserver",
+		"pkg/component/kubecontrollermanager Deployment/kube-controller-manager", "pkg/component/egress Deployment/egress",
+		"pkg/gardenlet/seed Deployment/reserve-excess-capacity-0", "charts/garden Deployment/garden-apiserver", "charts/garden Deployment/garden-controller-manager",
+		"charts/garden Deployment/garden-scheduler", "charts/gardenlet Deployment/gardenlet", "charts/gateway Deployment/gateway",
+		"charts/resource-manager Deployment/resource-manager",
+	},
+	"extension": {
+		"extensions/federation/charts/extension-federation Deployment/extension-federation", "extensions/networking-flannel/charts/networking-flannel Deployment/networking-flannel",
+		"extensions/os-debian/charts/os-debian Deployment/os-debian", "extensions/provider-local/charts/provider-local Deployment/provider-local",
+	},
+}
+
+// listening are ports of pods that their templates do not list.
+var listening = map[string][]networkPort{
+	"federation": {{corev1.ProtocolTCP, egress.ServedAPIsPort}}, "kube-controller-manager": {{corev1.ProtocolTCP, 10257}}, "kube-scheduler": {{corev1.ProtocolTCP, 10259}},
+}
+
+// newSeed makes a seed with two shoots, a fleet, an extension, and what is outside.
+func newSeed(t *testing.T) *seed {
+	t.Helper()
+	nodes := "172.18.0.0/24"
+	values := networkpolicies.Values{
+		Networks:   gardencorev1beta1.SeedNetworks{Nodes: &nodes, Pods: "10.1.0.0/16", Services: "10.2.0.0/16", BlockCIDRs: []string{"198.100.0.0/16"}},
+		APIServer:  []networkpolicies.Endpoint{{Address: netip.MustParseAddr("172.18.0.5"), Port: 6443}},
+		Exceptions: []egress.Allowance{{Network: netip.MustParsePrefix("10.9.0.7/32"), Port: 443}},
+	}
+	workerless := values
+	workerless.IsWorkerless = true
+	role := func(value string) map[string]string { return map[string]string{gardencorev1beta1.GardenRole: value} }
+	s := &seed{namespaces: map[string]map[string]string{}}
+	address := netip.MustParseAddr("10.1.0.1")
+	templates := podTemplates(t)
+	add := func(group, namespace string, kind networkpolicies.Kind, v networkpolicies.Values, nsLabels map[string]string) {
+		s.namespaces[namespace] = map[string]string{corev1.LabelMetadataName: namespace}
+		maps.Copy(s.namespaces[namespace], nsLabels)
+		for _, object := range networkpolicies.Objects(kind, namespace, v) {
+			s.policies = append(s.policies, object.(*networkingv1.NetworkPolicy))
+		}
+		for _, pod := range podsOf[group] {
+			source, name, _ := strings.Cut(pod, " ")
+			i := slices.IndexFunc(templates[source], func(template podTemplate) bool { return template.name == name })
+			if i < 0 {
+				t.Fatalf("there is no pod %s", pod)
+			}
+			_, short, _ := strings.Cut(name, "/")
+			address = address.Next()
+			s.parties = append(s.parties, party{
+				group: group, name: short, namespace: namespace, labels: templates[source][i].labels, address: address,
+				ports: append(portsOf(templates[source][i].spec), listening[short]...),
+			})
+		}
+	}
+	add("shoot", "shoot--demo--one", networkpolicies.Shoot, values, role("shoot"))
+	add("shoot", "shoot--demo--two", networkpolicies.Shoot, values, role("shoot"))
+	add("fleet", "shoot--demo--fleet", networkpolicies.Shoot, workerless, role("shoot"))
+	add("fleet", "shoot--other--fleet", networkpolicies.Shoot, workerless, role("shoot"))
+	add("extension", "extension-example", networkpolicies.Extension, values, role("extension"))
+	add("garden", "garden", networkpolicies.Garden, values, nil)
+	s.policies = append(s.policies, charted(t, "extensions/provider-local/charts/provider-local", "extension-example")...)
+	for _, namespace := range []string{"shoot--demo--fleet", "shoot--other--fleet"} {
+		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+		fleet.FillNetworkPolicy(policy)
+		s.policies = append(s.policies, policy)
+	}
+	s.namespaces["kube-system"] = map[string]string{corev1.LabelMetadataName: "kube-system"}
+	s.namespaces["default"] = map[string]string{corev1.LabelMetadataName: "default"}
+	https := []networkPort{{corev1.ProtocolTCP, 443}}
+	s.parties = append(s.parties,
+		party{group: "outside", name: "dns", namespace: "kube-system", labels: map[string]string{"k8s-app": "kube-dns"}, address: netip.MustParseAddr("10.1.9.1"), ports: []networkPort{{corev1.ProtocolUDP, 53}}},
+		party{group: "outside", name: "pod-of-others", namespace: "default", address: netip.MustParseAddr("10.1.9.2"), ports: https},
+		party{group: "outside", name: "seed-apiserver", address: netip.MustParseAddr("172.18.0.5"), ports: []networkPort{{corev1.ProtocolTCP, 6443}}},
+		party{group: "outside", name: "kubelet", address: netip.MustParseAddr("172.18.0.9"), ports: []networkPort{{corev1.ProtocolTCP, 10250}}},
+		party{group: "outside", name: "public", address: netip.MustParseAddr("93.184.215.14"), ports: https},
+		party{group: "outside", name: "private", address: netip.MustParseAddr("10.200.0.1"), ports: https},
+		party{group: "outside", name: "exception", address: netip.MustParseAddr("10.9.0.7"), ports: append([]networkPort{{corev1.ProtocolTCP, 22}}, https...)},
+		party{group: "outside", name: "metadata", address: netip.MustParseAddr("169.254.169.254"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
+		party{group: "outside", name: "blocked", address: netip.MustParseAddr("198.100.0.1"), ports: https},
+		party{group: "outside", name: "local-cloud", address: netip.MustParseAddr("172.18.0.2"), ports: []networkPort{{corev1.ProtocolTCP, 8090}}},
+	)
+	return s
+}
+
+// portsOf are the ports of containers and of what their probes ask.
+func portsOf(spec corev1.PodSpec) []networkPort {
+	var ports []networkPort
+	add := func(port networkPort) {
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	for _, container := range spec.Containers {
+		for _, port := range container.Ports {
+			protocol := port.Protocol
+			if protocol == "" {
+				protocol = corev1.ProtocolTCP
+			}
+			add(networkPort{protocol, port.ContainerPort})
+		}
+		for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe, container.StartupProbe} {
+			if probe != nil && probe.HTTPGet != nil && probe.HTTPGet.Port.IntVal != 0 {
+				add(networkPort{corev1.ProtocolTCP, probe.HTTPGet.Port.IntVal})
+			}
+		}
+	}
+	return ports
+}
+
+// connectionsOf are all that the policies let through, as lines of the table without reasons.
+func (s *seed) connectionsOf() map[string]bool {
+	found := map[string]bool{}
+	for _, from := range s.parties {
+		for _, to := range s.parties {
+			if from.address == to.address || from.group == "outside" && to.group == "outside" {
+				continue
+			}
+			for _, port := range to.ports {
+				if s.allows(from, to, port) {
+					found[line(from, to, port)] = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+func line(from, to party, port networkPort) string {
+	where := to.group + " "
+	switch {
+	case to.group == "outside":
+		where = ""
+	case from.namespace == to.namespace:
+		where = "own "
+	}
+	return fmt.Sprintf("%s %s -> %s%s %s", from.group, from.name, where, to.name, port)
+}
+
+// What the policies let through is what the table of the page lists, for every pod and every port that it listens on; nothing else.
+func TestNetworkPoliciesDoWhatTheTableSays(t *testing.T) {
+	page, err := os.ReadFile(networkPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]bool{}
+	row := regexp.MustCompile("(?m)^\\| (.+?) \\| (.+?) \\| (.+?) \\| (.+?) \\| (.+?) \\|$")
+	quoted := regexp.MustCompile("`([^`]+)`")
+	each := func(cell string) []string {
+		var names []string
+		for _, match := range quoted.FindAllStringSubmatch(cell, -1) {
+			names = append(names, match[1])
+		}
+		return names
+	}
+	for _, match := range row.FindAllStringSubmatch(string(page), -1) {
+		for _, group := range each(match[1]) {
+			for _, from := range each(match[2]) {
+				for _, to := range each(match[3]) {
+					for _, port := range each(match[4]) {
+						wanted[fmt.Sprintf("%s %s -> %s %s", group, from, to, port)] = true
+					}
+				}
+			}
+		}
+	}
+	found := newSeed(t).connectionsOf()
+	for _, connection := range slices.Sorted(maps.Keys(found)) {
+		if !wanted[connection] {
+			t.Errorf("let through, and not in docs/%s: %s", networkPage, connection)
+		}
+	}
+	for _, connection := range slices.Sorted(maps.Keys(wanted)) {
+		if !found[connection] {
+			t.Errorf("in docs/%s, and refused: %s", networkPage, connection)
+		}
+	}
+}
+
+// Every pod that lies in a namespace of a seed with policies is one that the table is about.
+func TestEveryPodOfASeedIsInTheTable(t *testing.T) {
+	known := map[string]bool{}
+	for _, pods := range podsOf {
+		for _, pod := range pods {
+			known[pod] = true
+		}
+	}
+	for source, templates := range podTemplates(t) {
+		for _, template := range templates {
+			namespace := template.namespace
+			if template.spec.HostNetwork || namespace != "garden" && !strings.HasPrefix(namespace, "shoot--") && !strings.HasPrefix(source, "extensions/") && !strings.HasPrefix(source, "charts/") {
+				continue
+			}
+			// Machines and system components of shoots; the test of a container, which is no pod of its own.
+			if namespace == "kube-system" || strings.HasPrefix(namespace, "infra-") || strings.HasPrefix(template.name, "Pod/") || strings.HasPrefix(template.name, "Deployment/reserve-excess-capacity-") {
+				continue
+			}
+			if !known[source+" "+template.name] {
+				t.Errorf("%s %s runs in a seed: add it to podsOf, and to docs/%s what it connects to", source, template.name, networkPage)
+			}
+		}
+	}
+}
+
+// charted are the policies that a chart brings along.
+func charted(t *testing.T, dir, namespace string) []*networkingv1.NetworkPolicy {
+	t.Helper()
+	var policies []*networkingv1.NetworkPolicy
+	for _, text := range renderChart(t, dir) {
+		for _, document := range strings.Split("\n"+text, "\n---\n") {
+			if !strings.Contains(document, "kind: NetworkPolicy") {
+				continue
+			}
+			policy := &networkingv1.NetworkPolicy{}
+			if err := yaml.Unmarshal([]byte(document), policy); err != nil {
+				t.Fatal(err)
+			}
+			policy.Namespace = namespace
+			policies = append(policies, policy)
+		}
+	}
+	if len(policies) == 0 {
+		t.Fatalf("%s brings no policies along", dir)
+	}
+	return policies
+}
