@@ -44,11 +44,17 @@ func TestAttackMemoryOfTheGarden(t *testing.T) {
 
 func deploymentsOf(t *testing.T, name string) []*appsv1.Deployment {
 	t.Helper()
+	return deploymentsWith(t, name, nil)
+}
+
+// deploymentsWith are those of a chart that is given values.
+func deploymentsWith(t *testing.T, name string, given map[string]any) []*appsv1.Deployment {
+	t.Helper()
 	chart, err := helm.LoadFS(charts.FS, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, err := chartutil.ToRenderValues(chart, nil, chartutil.ReleaseOptions{Name: name, Namespace: "garden"}, nil)
+	values, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: name, Namespace: "garden"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ func command() *cobra.Command {
 	options := controllers.DefaultOptions()
 	logging := textlogger.NewConfig()
 	var kubeconfig string
+	var leave egressFlags
 	cmd := &cobra.Command{
 		Use:   "federation",
 		Short: "Spread the objects of a fleet over its member clusters",
@@ -47,6 +48,9 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 		SilenceErrors: true,
 		RunE: func(*cobra.Command, []string) error {
 			ctrl.SetLogger(textlogger.NewLogger(logging))
+			if err := leave.apply(&options); err != nil {
+				return err
+			}
 			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 			if err != nil {
 				return fmt.Errorf("reading the fleet's kubeconfig %q: %w", kubeconfig, err)
@@ -67,6 +71,7 @@ It may be stopped at any time; what it had begun goes on when it starts again.`,
 	flags.DurationVar(&options.PromiseLapse, "promise-lapse", options.PromiseLapse, "how long replicas that a member was told to run, and makes no pods for, hold room that others could have")
 	flags.StringVar(&options.MemberAPI.Listen, "member-api-address", options.MemberAPI.Listen, "address that clusters/{name}/proxy is served at for the fleet's kube-apiserver; none by default")
 	flags.StringVar(&options.MemberAPI.Address, "member-api-ip", os.Getenv("POD_IP"), "IP address by which the fleet's kube-apiserver reaches --member-api-address (default: $POD_IP)")
+	leave.add(flags)
 	failoverFlags(flags, &options.Failover)
 	deletionFlags(flags, &options.Deletions)
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ deletionBudget: {percent: 100, atLeast: 0, window: 1m}
 		t.Fatal(err)
 	}
 	cmd := command()
-	if err := cmd.ParseFlags(fleet.Arguments(config)); err != nil {
+	if err := cmd.ParseFlags(slices.Concat(fleet.EgressArguments(), fleet.Arguments(config))); err != nil {
 		t.Error(err)
 	}
 	if got := durationFlag(t, cmd, "promise-lapse"); got != 30*time.Minute {

@@ -63,7 +63,7 @@ The garden is reached with --kubeconfig, $KUBECONFIG or the pod's service accoun
 	}
 	addFlags(cmd.Flags(), &options)
 	cmd.Flags().StringVar(&quotas, "project-quotas", quotas,
-		"YAML file with a list of {projectSelector, config}: the ResourceQuota that the namespaces of the selected projects get")
+		"YAML file with a list of {projectSelector, config}: the ResourceQuota that the namespaces of the selected projects get; an empty list for none, no file for the default one")
 	goFlags := flag.NewFlagSet("", flag.ExitOnError)
 	logging.AddFlags(goFlags)
 	cmd.Flags().AddGoFlagSet(goFlags)

@@ -44,7 +44,7 @@ local or reserved ones, none of --denied-networks, and what --allowed-networks a
 	flags.StringSliceVar(&allowed, "allowed-networks", nil, "networks that may be reached although they are private or denied, each with :<port> if only that may be")
 	flags.StringVar(&config.TLS.Cert, "tls-cert-file", "", "certificate of the proxy (PEM); read again when it changes")
 	flags.StringVar(&config.TLS.Key, "tls-key-file", "", "key of the certificate (PEM)")
-	flags.StringVar(&config.TLS.ClientCA, "client-ca-file", "", "CA of the client certificates that the proxy requires (PEM)")
+	flags.StringVar(&config.TLS.CA, "client-ca-file", "", "CA of the client certificates that the proxy requires (PEM)")
 	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz and /metrics")
 	require(command, "tls-cert-file", "tls-key-file", "client-ca-file")
 	return command

@@ -67,7 +67,7 @@ be reached. Where a connection fails, the answer says whether the seed, the tunn
 	flags.StringVar(&config.ProxyAddress, "proxy-address", fmt.Sprintf(":%d", vpn.HTTPConnectPort), "TCP address of the HTTP CONNECT proxy")
 	flags.StringVar(&config.TLS.Cert, "tls-cert-file", "", "certificate of the proxy (PEM); read again when it changes")
 	flags.StringVar(&config.TLS.Key, "tls-key-file", "", "key of the certificate (PEM)")
-	flags.StringVar(&config.TLS.ClientCA, "client-ca-file", "", "CA of the client certificates that the proxy requires (PEM)")
+	flags.StringVar(&config.TLS.CA, "client-ca-file", "", "CA of the client certificates that the proxy requires (PEM)")
 	flags.StringVar(&config.HealthAddress, "health-address", ":8080", "TCP address of /healthz, /readyz, /tunnel and /metrics")
 	require(command, "private-key-file", "peer-public-key-file", "allowed-ips", "tls-cert-file", "tls-key-file", "client-ca-file")
 	return command

@@ -42,6 +42,8 @@ type Options struct {
 	// AdminKubeconfigMaxExpiration and ViewerKubeconfigMaxExpiration cap the validity of issued kubeconfigs.
 	AdminKubeconfigMaxExpiration  time.Duration
 	ViewerKubeconfigMaxExpiration time.Duration
+	// InsecureKubeconfigs lets kubeconfigs of shoots' webhooks name a proxy and turn off verification.
+	InsecureKubeconfigs bool
 	// Tokens says how tokens of workload identities are issued.
 	Tokens tokenOptions
 }
@@ -74,6 +76,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Longest validity of an issued admin kubeconfig; longer requests are cut to it.")
 	flags.DurationVar(&o.ViewerKubeconfigMaxExpiration, "shoot-viewer-kubeconfig-max-expiration", o.ViewerKubeconfigMaxExpiration,
 		"Longest validity of an issued viewer kubeconfig; longer requests are cut to it.")
+	flags.BoolVar(&o.InsecureKubeconfigs, "allow-insecure-webhook-kubeconfigs", o.InsecureKubeconfigs,
+		"Let the kubeconfigs of shoots' webhooks name a proxy and turn off the verification of certificates. Gardenlets have a setting of their own.")
 	o.Tokens.addFlags(flags)
 }
 
@@ -117,7 +121,7 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 func (o *Options) newServer() (*Server, error) {
-	dependencies := &gardenadmission.Dependencies{}
+	dependencies := &gardenadmission.Dependencies{InsecureKubeconfigs: o.InsecureKubeconfigs}
 	config, err := o.serverConfig(dependencies)
 	if err != nil {
 		return nil, err

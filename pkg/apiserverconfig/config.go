@@ -26,18 +26,25 @@ type Config struct {
 	Digest string
 }
 
-// Load reads and checks the files of a configuration. Issuers are those of the cluster's own tokens, which nobody else may
-// issue. What is wrong with the files is told by field; the error is one of the source.
-func Load(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIServerConfig, issuers []string, path *field.Path) (*Config, field.ErrorList, error) {
+// Rules are what files are held to beyond their form.
+type Rules struct {
+	// Issuers are those of the cluster's own tokens, which nobody else may issue.
+	Issuers []string
+	// InsecureKubeconfigs lets kubeconfigs of webhooks name a proxy and turn off the verification of certificates.
+	InsecureKubeconfigs bool
+}
+
+// Load reads and checks the files of a configuration. What is wrong with the files is told by field; the error is one of the source.
+func Load(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIServerConfig, rules Rules, path *field.Path) (*Config, field.ErrorList, error) {
 	files, errs, err := Read(ctx, source, config, path)
 	if err != nil || len(errs) > 0 {
 		return nil, errs, err
 	}
-	return Parse(files, config, issuers, path)
+	return Parse(files, config, rules, path)
 }
 
 // Parse checks files that have been read.
-func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, issuers []string, path *field.Path) (*Config, field.ErrorList, error) {
+func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, rules Rules, path *field.Path) (*Config, field.ErrorList, error) {
 	digest, err := files.Digest()
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +63,7 @@ func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, issuers 
 	}
 	if authentication := orEmpty(config).StructuredAuthentication; authentication != nil {
 		var err error
-		result.Authentication, err = parseAuthentication(files.Authentication, issuers, config.EnableAnonymousAuthentication != nil)
+		result.Authentication, err = parseAuthentication(files.Authentication, rules.Issuers, config.EnableAnonymousAuthentication != nil)
 		report(authenticationPath(path), authentication.ConfigMapName, err)
 	}
 	if authorization := orEmpty(config).StructuredAuthorization; authorization != nil {
@@ -64,12 +71,12 @@ func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, issuers 
 		result.Authorizers, err = parseAuthorization(files.Authorization, slices.Sorted(maps.Keys(files.AuthorizerKubeconfigs)))
 		report(authorizationPath(path), authorization.ConfigMapName, err)
 		for i, kubeconfig := range authorization.Kubeconfigs {
-			report(authorizerPath(path, i), kubeconfig.SecretName, validateKubeconfig(files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName]))
+			report(authorizerPath(path, i), kubeconfig.SecretName, validateKubeconfig(files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName], rules.InsecureKubeconfigs))
 		}
 	}
 	for i, plugin := range orEmpty(config).AdmissionPlugins {
 		if plugin.KubeconfigSecretName != nil {
-			report(pluginPath(path, i), *plugin.KubeconfigSecretName, validateKubeconfig(files.PluginKubeconfigs[plugin.Name]))
+			report(pluginPath(path, i), *plugin.KubeconfigSecretName, validateKubeconfig(files.PluginKubeconfigs[plugin.Name], rules.InsecureKubeconfigs))
 		}
 	}
 	return result, errs, nil

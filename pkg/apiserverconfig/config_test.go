@@ -133,7 +133,7 @@ func TestLoad(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g, config := everything()
 			test.change(g, config)
-			_, errs, err := Load(t.Context(), g.source(), config, []string{"https://own.example.com"}, field.NewPath("kubeAPIServer"))
+			_, errs, err := Load(t.Context(), g.source(), config, Rules{Issuers: []string{"https://own.example.com"}}, field.NewPath("kubeAPIServer"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestLoad(t *testing.T) {
 
 func TestLoadedConfiguration(t *testing.T) {
 	g, config := everything()
-	loaded, errs, err := Load(t.Context(), g.source(), config, nil, field.NewPath("kubeAPIServer"))
+	loaded, errs, err := Load(t.Context(), g.source(), config, Rules{}, field.NewPath("kubeAPIServer"))
 	if err != nil || len(errs) > 0 {
 		t.Fatal(err, errs)
 	}
@@ -218,7 +218,7 @@ func TestErrorsOfTheGardenAreNotTheUsers(t *testing.T) {
 		ConfigMap: func(context.Context, string) (*corev1.ConfigMap, error) { return nil, broken },
 		Secret:    func(context.Context, string) (*corev1.Secret, error) { return nil, broken },
 	}
-	if _, errs, err := Load(t.Context(), source, config, nil, nil); !errors.Is(err, broken) || len(errs) > 0 {
+	if _, errs, err := Load(t.Context(), source, config, Rules{}, nil); !errors.Is(err, broken) || len(errs) > 0 {
 		t.Errorf("error %v, errors %v", err, errs)
 	}
 }

@@ -77,6 +77,7 @@ func DefaultOptions() Options {
 		MetricsAddress:           "0",
 		SeedGracePeriod:          seed.DefaultGracePeriod,
 		ShootGracePeriod:         seed.DefaultShootGracePeriod,
+		ProjectQuotas:            project.DefaultQuotas(),
 		StaleProjects:            project.DefaultStaleOptions(),
 		HibernationDeadline:      hibernation.DefaultTriggerDeadline,
 		LifetimeSyncPeriod:       lifetime.DefaultSyncPeriod,

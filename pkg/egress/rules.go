@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 )
 
 // Rules decide about addresses of the world outside. Without any, addresses that the public internet routes may be reached, no others.
@@ -76,6 +77,16 @@ func (r Rules) Decide(addresses []netip.Addr, port uint16) (netip.Addr, error) {
 		}
 	}
 	return netip.Addr{}, refusal
+}
+
+// Control of a net.Dialer that connects to nothing but what the rules allow.
+func (r Rules) Control(_, address string, _ syscall.RawConn) error {
+	asked, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	_, err = r.Decide([]netip.Addr{asked.Addr()}, asked.Port())
+	return err
 }
 
 // judged is the address that is decided about: what leads to an IPv4 address counts as that.

@@ -121,8 +121,12 @@ func (a *agent) addSeed(ctx context.Context, mgr manager.Manager) error {
 // addControllerInstallation adds the controller that installs extensions. A changed ControllerDeployment is seen by the
 // generation of its installations: they name its resource version.
 func (a *agent) addControllerInstallation(mgr manager.Manager) error {
+	charts, err := a.charts()
+	if err != nil {
+		return err
+	}
 	reconciler := &controllerinstallation.Reconciler{
-		Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: &helm.Puller{}, Images: a.images, SeedName: a.config.SeedConfig.Name,
+		Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: charts, Images: a.images, SeedName: a.config.SeedConfig.Name,
 		Info: controllerinstallation.Garden{
 			ClusterIdentity: a.gardenIdentity, Config: a.garden, Address: a.config.GardenClientConnection.GardenClusterAddress,
 		},
@@ -211,9 +215,19 @@ func (a *agent) addManagedSeed(mgr manager.Manager) error {
 		Complete(reconciler)
 }
 
+// charts pulls those of extensions and of gardenlet. Registries send it nowhere where the seed's egress proxy would not connect to.
+func (a *agent) charts() (*helm.Puller, error) {
+	rules, err := seed.EgressRules(&a.config.SeedConfig.Spec.Networks, a.config.Egress.AllowedNetworks)
+	return &helm.Puller{Rules: rules}, err
+}
+
 // addSelfDeployment adds the controller that deploys this gardenlet anew.
 func (a *agent) addSelfDeployment(mgr manager.Manager) error {
-	reconciler := &selfdeployment.Reconciler{Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: &helm.Puller{}, Config: a.config}
+	charts, err := a.charts()
+	if err != nil {
+		return err
+	}
+	reconciler := &selfdeployment.Reconciler{Garden: a.reader, Seed: a.seed, Helm: a.helm, Charts: charts, Config: a.config}
 	return builder.ControllerManagedBy(mgr).Named("gardenlet").
 		For(&seedmanagementv1alpha1.Gardenlet{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{RateLimiter: backoff()}).

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 const (
@@ -26,6 +29,8 @@ const (
 	chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	// maxArchive is the size in bytes up to which charts are pulled.
 	maxArchive = 20 << 20
+	// dialTimeout bounds connections.
+	dialTimeout = 30 * time.Second
 	// tagPeriod is how long a tag is taken to stand for the same chart.
 	tagPeriod = 5 * time.Minute
 	// keepPeriod is how long a chart is kept that nobody asks for.
@@ -44,6 +49,9 @@ type Artifact struct {
 
 // Puller pulls charts and remembers them: by digest until nobody asks any more, by tag for five minutes.
 type Puller struct {
+	// Rules decide about hosts that a registry sends to, for layers or tokens. The registry itself may be anywhere: an operator named it.
+	Rules egress.Rules
+
 	mutex  sync.Mutex
 	charts map[[sha256.Size]byte]pulledChart
 }
@@ -73,10 +81,11 @@ func (p *Puller) pull(ctx context.Context, artifact Artifact, now time.Time) ([]
 	if found && (pinned || now.Sub(known.seen) < tagPeriod) {
 		return known.archive, nil
 	}
-	options, err := artifact.options(ctx, reference)
+	options, release, err := artifact.options(ctx, reference, p.Rules)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	descriptor, err := remote.Get(reference, options...)
 	if err != nil {
 		return nil, err
@@ -118,26 +127,42 @@ func (a Artifact) key() [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Reference, a.DockerConfig, a.CABundle))
 }
 
-func (a Artifact) options(ctx context.Context, reference name.Reference) ([]remote.Option, error) {
+// options of requests to the registry, and what ends their connections.
+func (a Artifact) options(ctx context.Context, reference name.Reference, rules egress.Rules) (options []remote.Option, release func(), err error) {
 	authenticator, err := a.authenticator(reference.Context().RegistryStr())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuth(authenticator)}
-	if len(a.CABundle) == 0 {
-		return options, nil
-	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(a.CABundle) {
-		return nil, errors.New("the CA bundle holds no certificate in PEM")
-	}
-	transport, ok := remote.DefaultTransport.(*http.Transport)
+	standard, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
-		return nil, fmt.Errorf("the default transport is a %T", remote.DefaultTransport)
+		return nil, nil, fmt.Errorf("the default transport is a %T", remote.DefaultTransport)
 	}
-	transport = transport.Clone()
-	transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
-	return append(options, remote.WithTransport(transport)), nil
+	transport := standard.Clone()
+	transport.DialContext = dialFrom(reference.Context().Registry, rules)
+	if len(a.CABundle) > 0 {
+		authorities := x509.NewCertPool()
+		if !authorities.AppendCertsFromPEM(a.CABundle) {
+			return nil, nil, errors.New("the CA bundle holds no certificate in PEM")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	}
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuth(authenticator), remote.WithTransport(transport)}, transport.CloseIdleConnections, nil
+}
+
+// dialFrom connects to the registry, and to what the rules allow when it sends elsewhere.
+func dialFrom(registry name.Registry, rules egress.Rules) func(ctx context.Context, network, address string) (net.Conn, error) {
+	own := registry.RegistryStr()
+	if _, _, err := net.SplitHostPort(own); err != nil {
+		own = net.JoinHostPort(own, map[string]string{"http": "80", "https": "443"}[registry.Scheme()])
+	}
+	named := net.Dialer{Timeout: dialTimeout}
+	elsewhere := net.Dialer{Timeout: dialTimeout, Control: rules.Control}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == own {
+			return named.DialContext(ctx, network, address)
+		}
+		return elsewhere.DialContext(ctx, network, address)
+	}
 }
 
 // authenticator finds the credentials for a registry. Registries are written with or without https://.

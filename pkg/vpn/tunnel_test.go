@@ -602,8 +602,8 @@ func newTestPKI(t testing.TB) *testPKI {
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 	dir := t.TempDir()
-	files := tlsfiles.Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
-	for path, content := range map[string][]byte{files.Cert: certPEM, files.Key: keyPEM, files.ClientCA: certPEM} {
+	files := tlsfiles.Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
+	for path, content := range map[string][]byte{files.Cert: certPEM, files.Key: keyPEM, files.CA: certPEM} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -93,14 +93,24 @@ func (c *Cluster) IsHibernated() bool {
 
 // GenericTokenKubeconfig is the name of the Secret with the kubeconfig that components in the control plane use.
 func (c *Cluster) GenericTokenKubeconfig() (string, error) {
+	return c.annotation(gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName)
+}
+
+// EgressClient is the name of the Secret with tls.crt, tls.key and ca.crt by which components in the control plane that connect to addresses
+// of users leave the seed, through its egress proxy.
+func (c *Cluster) EgressClient() (string, error) {
+	return c.annotation(gardencorev1beta1.AnnotationEgressClientSecretName)
+}
+
+func (c *Cluster) annotation(key string) (string, error) {
 	if c == nil {
 		return "", fmt.Errorf("there is no Cluster for this namespace")
 	}
-	name := c.Annotations[gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName]
-	if name == "" {
-		return "", fmt.Errorf("Cluster %s: annotation %s is not set yet", c.Name, gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName)
+	value := c.Annotations[key]
+	if value == "" {
+		return "", fmt.Errorf("Cluster %s: annotation %s is not set yet", c.Name, key)
 	}
-	return name, nil
+	return value, nil
 }
 
 // RESTConfig gives access to the shoot as administrator, over the network of the seed. What the shoot answers is bounded.

@@ -38,6 +38,8 @@ type Dependencies struct {
 	// Secret and ConfigMap read from the garden's kube-apiserver. An object that is not there is an API error with reason NotFound.
 	Secret    func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	ConfigMap func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	// InsecureKubeconfigs says that kubeconfigs of webhooks may name a proxy and turn off verification.
+	InsecureKubeconfigs bool
 }
 
 // may tells whether a user has a permission. Who cannot be asked about has none.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -17,7 +18,7 @@ import (
 )
 
 // What a Seed says decides which Secrets its gardenlet may read, which shoots come to it, and which extensions. A gardenlet registers
-// its Seed as its operator configured it. From then on the operator's word is in the garden: in the Seed itself, or in the Gardenlet or
+// its Seed as its operator configured it, where it runs if nowhere else. From then on the operator's word is in the garden: in the Seed itself, or in the Gardenlet or
 // ManagedSeed of its name, and gardenlet changes its Seed to that only.
 
 // ownBusiness are the parts of a Seed's specification that concern the seed alone: gardenlet may change them.
@@ -49,6 +50,30 @@ func (s *seedRestriction) changesOwnSeed(ctx context.Context, object, old *corev
 		return "", nil
 	}
 	return fmt.Sprintf("%s: operators decide about that: change it with kubectl edit seed %s, or in %s", strings.Join(changed, ", "), object.Name, where), nil
+}
+
+// registersOtherwise returns how a new Seed differs from what the Gardenlet or ManagedSeed of its name says about it; empty when it does not,
+// or when neither says anything.
+func (s *seedRestriction) registersOtherwise(ctx context.Context, object *corev1beta1.Seed) (string, error) {
+	where, templates, err := s.templatesOf(ctx, object.Name)
+	if err != nil || len(templates) == 0 {
+		return "", err
+	}
+	var changed []string
+	for i, template := range templates {
+		differs, err := changesOfSeed(object, asWritten(template, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: object.Name}}), "")
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			changed = differs
+		}
+		changed = slices.DeleteFunc(changed, func(path string) bool { return !slices.Contains(differs, path) })
+	}
+	if len(changed) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s: the Seed is registered as its operator says: change that in %s", strings.Join(changed, ", "), where), nil
 }
 
 // asWritten returns a Seed as a template wants it; labels and annotations of others stay.

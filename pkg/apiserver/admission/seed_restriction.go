@@ -169,6 +169,9 @@ var madeByOthers = sets.New(
 // changesForeign returns what others decide about and the write changes; empty when there is nothing.
 func (s *seedRestriction) changesForeign(ctx context.Context, seed string, a admission.Attributes) (string, error) {
 	if a.GetOperation() != admission.Update {
+		if created, ok := a.GetObject().(*corev1beta1.Seed); ok && a.GetOperation() == admission.Create {
+			return s.registersOtherwise(ctx, created)
+		}
 		if resource := a.GetResource().GroupResource(); madeByOthers.Has(resource) {
 			return fmt.Sprintf("%s are not created or deleted by seeds", resource), nil
 		}

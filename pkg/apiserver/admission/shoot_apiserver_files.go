@@ -34,6 +34,7 @@ func (s *shootValidator) validateAPIServerFiles(ctx context.Context, shoot, old 
 			issuers = append(issuers, issuer)
 		}
 	}
-	_, errs, err := apiserverconfig.Load(ctx, source, config, issuers, field.NewPath("spec", "kubernetes", "kubeAPIServer"))
+	rules := apiserverconfig.Rules{Issuers: issuers, InsecureKubeconfigs: s.InsecureKubeconfigs}
+	_, errs, err := apiserverconfig.Load(ctx, source, config, rules, field.NewPath("spec", "kubernetes", "kubeAPIServer"))
 	return errs, err
 }

@@ -1,4 +1,4 @@
-// Package egress deploys the proxy by which kube-apiservers leave a seed, with the authority for both sides of it.
+// Package egress deploys the proxy by which what acts for tenants leaves a seed, with the authority for both sides of it.
 package egress
 
 import (
@@ -50,6 +50,14 @@ func Authority(ctx context.Context, c client.Client) (*corev1.Secret, error) {
 }
 
 var authority = secrets.CertificateConfig{Name: component.CAEgress, CommonName: "egress", CertType: secrets.CACert}
+
+// ClientCertificate is by what extensions that run something for the control plane of a namespace leave the seed. Its Secret holds the
+// authority of the proxy too. The manager of the secrets has to know that authority.
+func ClientCertificate(namespace string) secrets.CertificateConfig {
+	return secrets.CertificateConfig{
+		Name: "egress-client", CommonName: namespace, Organization: []string{egress.Extensions}, CertType: secrets.ClientCert, SigningCA: component.CAEgress,
+	}
+}
 
 func newManager(ctx context.Context, c client.Client) (secrets.Manager, error) {
 	return secrets.New(ctx, c, Namespace, secrets.Options{Identity: egress.Name})

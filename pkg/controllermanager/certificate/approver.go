@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,11 @@ const (
 	bootstrapUserPrefix = "system:bootstrap:"
 	// bootstrapTokenSecretPrefix, followed by a token's id, is the name of its Secret.
 	bootstrapTokenSecretPrefix = "bootstrap-token-"
+	// tokenExpirationKey of such a Secret holds the token's end.
+	tokenExpirationKey = "expiration"
+	// tokenValidity is how long a bootstrap token may still be valid when it is used: the day for which tokens are made, and some time in
+	// which clocks differ.
+	tokenValidity = 25 * time.Hour
 )
 
 // allowedUsages are the only usages of a seed's client certificate.
@@ -77,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if tokenErr != nil {
 			return reconcile.Result{}, tokenErr
 		}
-		err = checkToken(token, seed)
+		err = checkToken(token, seed, time.Now())
 	}
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
@@ -163,10 +169,15 @@ func (r *Reconciler) tokenSecret(ctx context.Context, id string) (*corev1.Secret
 	return secret, nil
 }
 
-// checkToken holds a bootstrap token to the one seed that its label names. One that is gone may have named another.
-func checkToken(token *corev1.Secret, seed string) error {
+// checkToken holds a bootstrap token to the one seed that its label names, and to an end that is near. One that is gone may have named another.
+func checkToken(token *corev1.Secret, seed string, now time.Time) error {
 	if token == nil {
 		return errors.New("the bootstrap token does not exist any more")
+	}
+	end, err := time.Parse(time.RFC3339, string(token.Data[tokenExpirationKey]))
+	if err != nil || end.After(now.Add(tokenValidity)) {
+		return fmt.Errorf("the bootstrap token does not end within a day: make one with key %s in Secret %s/%s, a time of the next 24 hours",
+			tokenExpirationKey, token.Namespace, token.Name)
 	}
 	switch bound := token.Labels[seedmanagementv1alpha1.BootstrapSeedLabel]; bound {
 	case "":

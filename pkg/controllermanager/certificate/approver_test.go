@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -111,7 +112,7 @@ func TestSeedOf(t *testing.T) {
 
 func TestTokensAreHeldToTheirSeed(t *testing.T) {
 	bound := func(labels map[string]string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Data: map[string][]byte{tokenExpirationKey: []byte("2026-01-02T00:00:00Z")}}
 	}
 	for name, test := range map[string]struct {
 		token *corev1.Secret
@@ -123,7 +124,7 @@ func TestTokensAreHeldToTheirSeed(t *testing.T) {
 		"another seed's":       {bound(map[string]string{"trellis.garden/seed": "other"}), `of seed "other" only`},
 		"gone in the meantime": {nil, "does not exist"},
 	} {
-		err := checkToken(test.token, "local")
+		err := checkToken(test.token, "local", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}

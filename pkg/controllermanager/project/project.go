@@ -36,6 +36,8 @@ const ConditionReconciled corev1beta1.ConditionType = "ProjectReconciled"
 // Reconciler reconciles projects.
 type Reconciler struct {
 	Client client.Client
+	// Uncached counts objects of kinds that are not worth a cache.
+	Uncached client.Reader
 	// Quotas are the ResourceQuotas of projects' namespaces.
 	Quotas []QuotaConfiguration
 }
@@ -44,6 +46,9 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Client == nil {
 		r.Client = mgr.GetClient()
+	}
+	if r.Uncached == nil {
+		r.Uncached = mgr.GetAPIReader()
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("project").
@@ -92,14 +97,15 @@ func (r *Reconciler) reconcile(ctx context.Context, project *corev1beta1.Project
 	if err := r.ensureNamespace(ctx, project, namespace); err != nil {
 		return err
 	}
+	// Before anybody can write to the namespace.
+	if err := r.ensureQuota(ctx, project, namespace); err != nil {
+		return err
+	}
 	if project.Spec.Namespace == nil {
 		project.Spec.Namespace = &namespace
 		if err := r.Client.Update(ctx, project); err != nil {
 			return fmt.Errorf("write spec.namespace: %w", err)
 		}
-	}
-	if err := r.ensureQuota(ctx, project, namespace); err != nil {
-		return err
 	}
 	for _, object := range slices.Concat(Access(project), ExtensionAccess(project)) {
 		if err := apply(ctx, r.Client, object); err != nil {

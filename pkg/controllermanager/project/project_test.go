@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,12 @@ func newProject() *corev1beta1.Project {
 }
 
 func newReconciler(objects ...client.Object) *Reconciler {
-	return &Reconciler{Client: fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithObjects(objects...).WithStatusSubresource(&corev1beta1.Project{}).Build()}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Secret", "ConfigMap", "ServiceAccount"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	c := fake.NewClientBuilder().WithScheme(apis.GardenScheme()).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(&corev1beta1.Project{}, &corev1.ResourceQuota{}).Build()
+	return &Reconciler{Client: c, Uncached: c}
 }
 
 func reconcileDemo(t *testing.T, r *Reconciler) (reconcile.Result, error) {

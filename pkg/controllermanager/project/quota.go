@@ -8,9 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -19,6 +22,9 @@ import (
 
 // resourceQuotaName is the name of the ResourceQuota in namespaces of projects.
 const resourceQuotaName = "gardener"
+
+// countPrefix begins the names of limits that are numbers of objects.
+const countPrefix = "count/"
 
 // gardenGroups is how the API groups of garden-apiserver end.
 const gardenGroups = ".gardener.cloud"
@@ -33,10 +39,24 @@ type QuotaConfiguration struct {
 	ProjectSelector *metav1.LabelSelector `json:"projectSelector,omitempty"`
 }
 
-// LoadQuotas reads a list of configurations from a file. Without a file there are none.
+// DefaultQuotas bounds, for every project, what its members can fill the garden's etcd with.
+func DefaultQuotas() []QuotaConfiguration {
+	return []QuotaConfiguration{{
+		ProjectSelector: &metav1.LabelSelector{},
+		Config: corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			"count/secrets":                                resource.MustParse("2000"),
+			"count/configmaps":                             resource.MustParse("2000"),
+			"count/serviceaccounts":                        resource.MustParse("500"),
+			"count/roles.rbac.authorization.k8s.io":        resource.MustParse("500"),
+			"count/rolebindings.rbac.authorization.k8s.io": resource.MustParse("500"),
+		}}},
+	}}
+}
+
+// LoadQuotas reads a list of configurations from a file, which may be empty. Without a file they are the default ones.
 func LoadQuotas(path string) ([]QuotaConfiguration, error) {
 	if path == "" {
-		return nil, nil
+		return DefaultQuotas(), nil
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -74,32 +94,99 @@ func quotaFor(project *corev1beta1.Project, quotas []QuotaConfiguration) (*Quota
 	return nil, nil
 }
 
-// ensureQuota creates or completes the ResourceQuota of a project's namespace.
+// ensureQuota creates or completes the ResourceQuota of a project's namespace. Namespace garden is the operators' own, and has none.
 func (r *Reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Project, namespace string) error {
+	if namespace == corev1beta1.GardenNamespace {
+		return nil
+	}
 	wanted, err := quotaFor(project, r.Quotas)
 	if err != nil || wanted == nil {
 		return err
 	}
 	present := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: resourceQuotaName}}
-	err = r.Client.Get(ctx, client.ObjectKeyFromObject(present), present)
-	if apierrors.IsNotFound(err) {
-		completeQuota(present, &wanted.Config)
-		return r.Client.Create(ctx, present)
+	if err := client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(present), present)); err != nil {
+		return fmt.Errorf("resource quota: %w", err)
 	}
+	used, err := r.countNew(ctx, present, &wanted.Config)
 	if err != nil {
 		return fmt.Errorf("resource quota: %w", err)
 	}
 	before := present.DeepCopy()
-	completeQuota(present, &wanted.Config)
-	if apiequality.Semantic.DeepEqual(before, present) {
+	completeQuota(present, &wanted.Config, used)
+	switch {
+	case present.ResourceVersion == "":
+		err = r.Client.Create(ctx, present)
+	case !apiequality.Semantic.DeepEqual(before, present):
+		err = r.Client.Update(ctx, present)
+	}
+	if err != nil {
+		return fmt.Errorf("resource quota: %w", err)
+	}
+	return r.startQuota(ctx, present, used)
+}
+
+// startQuota writes what is used to the status, as far as it is not there: kube-apiserver does not keep to a limit that is not in the status,
+// where kube-controller-manager writes it some time later.
+func (r *Reconciler) startQuota(ctx context.Context, quota *corev1.ResourceQuota, used corev1.ResourceList) error {
+	before := quota.DeepCopy()
+	for name, count := range used {
+		if _, started := quota.Status.Hard[name]; started {
+			continue
+		}
+		if quota.Status.Hard == nil {
+			quota.Status.Hard, quota.Status.Used = corev1.ResourceList{}, corev1.ResourceList{}
+		}
+		quota.Status.Hard[name], quota.Status.Used[name] = quota.Spec.Hard[name], count
+	}
+	if apiequality.Semantic.DeepEqual(before, quota) {
 		return nil
 	}
-	return r.Client.Update(ctx, present)
+	if err := r.Client.Status().Update(ctx, quota); err != nil {
+		return fmt.Errorf("status of the resource quota: %w", err)
+	}
+	return nil
+}
+
+// countNew counts the objects of a namespace whose number was not limited before. What is no number of objects of a kind that there is, is left
+// to kube-controller-manager.
+func (r *Reconciler) countNew(ctx context.Context, quota, wanted *corev1.ResourceQuota) (corev1.ResourceList, error) {
+	used := corev1.ResourceList{}
+	for name := range wanted.Spec.Hard {
+		_, limited := quota.Spec.Hard[name]
+		_, started := quota.Status.Hard[name]
+		counted, isCount := strings.CutPrefix(string(name), countPrefix)
+		if limited && started || !isCount {
+			continue
+		}
+		count, err := r.count(ctx, quota.Namespace, schema.ParseGroupResource(counted))
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("counting %s: %w", counted, err)
+		}
+		used[name] = *resource.NewQuantity(count, resource.DecimalSI)
+	}
+	return used, nil
+}
+
+// count asks for the first object of a namespace, and for the number of the others.
+func (r *Reconciler) count(ctx context.Context, namespace string, of schema.GroupResource) (int64, error) {
+	kind, err := r.Client.RESTMapper().KindFor(of.WithVersion(""))
+	if err != nil {
+		return 0, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := r.Uncached.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return 0, err
+	}
+	return int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0), nil
 }
 
 // completeQuota brings a ResourceQuota to a configuration. Limits that are there already stay: an operator has granted them to this
-// project. Those of resources that the configuration no longer names go.
-func completeQuota(quota, wanted *corev1.ResourceQuota) {
+// project. Those of resources that the configuration no longer names go. Who uses more than a new limit may use twice as much as now.
+func completeQuota(quota, wanted *corev1.ResourceQuota, used corev1.ResourceList) {
 	for key, value := range wanted.Labels {
 		metav1.SetMetaDataLabel(&quota.ObjectMeta, key, value)
 	}
@@ -110,6 +197,8 @@ func completeQuota(quota, wanted *corev1.ResourceQuota) {
 	for name, limit := range wanted.Spec.Hard {
 		if granted, ok := quota.Spec.Hard[name]; ok {
 			limit = granted
+		} else if count := used[name]; count.Cmp(limit) > 0 {
+			limit = *resource.NewQuantity(2*count.Value(), resource.DecimalSI)
 		}
 		hard[name] = limit
 	}

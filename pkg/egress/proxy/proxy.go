@@ -1,4 +1,4 @@
-// Package proxy is the way out of a seed for kube-apiservers: HTTP CONNECT with certificates of both sides.
+// Package proxy is the way out of a seed for what acts for tenants: HTTP CONNECT with certificates of both sides.
 package proxy
 
 import (
@@ -28,8 +28,11 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second
-	// maxConnections at a time, for each port and for each client.
-	maxConnections, maxConnectionsOfClient = 8192, 512
+	// maxConnections at a time, for each port. An idle one costs some 60 KiB.
+	maxConnections = 16384
+	// maxConnectionsOfClient are those of one kube-apiserver, maxConnectionsOfExtensions those of what extensions run for one control plane: a
+	// fleet has one for each member, and some for users of members.
+	maxConnectionsOfClient, maxConnectionsOfExtensions = 512, 2048
 )
 
 // Config of a server.
@@ -47,15 +50,28 @@ type Config struct {
 	Resolve func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
+// client is whom connections are counted for.
+type client struct{ namespace, organization string }
+
+func clientOf(ctx context.Context) client {
+	return client{namespace: connectproxy.Client(ctx), organization: connectproxy.Organization(ctx)}
+}
+
+func (c client) maxConnections() int {
+	if c.organization == egress.Extensions {
+		return maxConnectionsOfExtensions
+	}
+	return maxConnectionsOfClient
+}
+
 // Server is the proxy of a seed.
 type Server struct {
 	config           Config
 	cluster, outside *connectproxy.Proxy
 	ready            atomic.Bool
 
-	mutex sync.Mutex
-	// connections are counted by client.
-	connections map[string]int
+	mutex       sync.Mutex
+	connections map[client]int
 }
 
 // New returns a server.
@@ -66,7 +82,7 @@ func New(config Config) *Server {
 	if config.Resolve == nil {
 		config.Resolve = net.DefaultResolver.LookupNetIP
 	}
-	s := &Server{config: config, connections: map[string]int{}}
+	s := &Server{config: config, connections: map[client]int{}}
 	s.cluster = &connectproxy.Proxy{Dial: s.bounded(s.dialCluster), Log: config.Log.WithName("cluster")}
 	s.outside = &connectproxy.Proxy{Dial: s.bounded(s.dialOutside), Log: config.Log.WithName("outside")}
 	return s
@@ -128,12 +144,12 @@ func (s *Server) metrics() map[string]float64 {
 // bounded counts the connections of each client.
 func (s *Server) bounded(dial connectproxy.DialFunc) connectproxy.DialFunc {
 	return func(ctx context.Context, address string) (splice.Conn, error) {
-		client := connectproxy.Client(ctx)
-		if len(validation.IsDNS1123Label(client)) > 0 {
-			return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf("egress: the client's certificate names %q, which is no namespace of a control plane", client)}
+		client := clientOf(ctx)
+		if len(validation.IsDNS1123Label(client.namespace)) > 0 {
+			return nil, &connectproxy.DialError{Status: http.StatusForbidden, Message: fmt.Sprintf("egress: the client's certificate names %q, which is no namespace of a control plane", client.namespace)}
 		}
 		if !s.count(client) {
-			return nil, &connectproxy.DialError{Status: http.StatusTooManyRequests, Message: fmt.Sprintf("egress: %s has %d connections already", client, maxConnectionsOfClient)}
+			return nil, &connectproxy.DialError{Status: http.StatusTooManyRequests, Message: fmt.Sprintf("egress: %s has %d connections already", client.namespace, client.maxConnections())}
 		}
 		conn, err := dial(ctx, address)
 		if err != nil {
@@ -144,21 +160,21 @@ func (s *Server) bounded(dial connectproxy.DialFunc) connectproxy.DialFunc {
 	}
 }
 
-func (s *Server) count(client string) bool {
+func (s *Server) count(c client) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.connections[client] >= maxConnectionsOfClient {
+	if s.connections[c] >= c.maxConnections() {
 		return false
 	}
-	s.connections[client]++
+	s.connections[c]++
 	return true
 }
 
-func (s *Server) discount(client string) {
+func (s *Server) discount(c client) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.connections[client]--; s.connections[client] <= 0 {
-		delete(s.connections, client)
+	if s.connections[c]--; s.connections[c] <= 0 {
+		delete(s.connections, c)
 	}
 }
 

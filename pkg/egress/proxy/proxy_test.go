@@ -82,7 +82,7 @@ func (a *authority) files(t *testing.T) tlsfiles.Files {
 		}
 		return path
 	}
-	return tlsfiles.Files{Cert: write("tls.crt", "CERTIFICATE", der), Key: write("tls.key", "PRIVATE KEY", keyDER), ClientCA: write("ca.crt", "CERTIFICATE", a.certificate.Raw)}
+	return tlsfiles.Files{Cert: write("tls.crt", "CERTIFICATE", der), Key: write("tls.key", "PRIVATE KEY", keyDER), CA: write("ca.crt", "CERTIFICATE", a.certificate.Raw)}
 }
 
 // fixture is a proxy in whose world every connection leads to a server that says which address was dialled.
@@ -234,17 +234,20 @@ func TestAttackNamesOfPrivateAddresses(t *testing.T) {
 }
 
 func TestConnectionsOfOneClientAreBounded(t *testing.T) {
-	s := New(Config{Log: logr.Discard()})
+	s, a := New(Config{Log: logr.Discard()}), client{namespace: "a"}
 	for range maxConnectionsOfClient {
-		if !s.count("a") {
+		if !s.count(a) {
 			t.Fatal("refused too early")
 		}
 	}
-	if s.count("a") || !s.count("b") {
+	if s.count(a) || !s.count(client{namespace: "b"}) || !s.count(client{namespace: "a", organization: egress.Extensions}) {
 		t.Error("one client is bounded, and only that one")
 	}
-	s.discount("a")
-	if !s.count("a") {
+	s.discount(a)
+	if !s.count(a) {
 		t.Error("a connection that ended still counts")
+	}
+	if most := (client{namespace: "a", organization: "others"}).maxConnections(); most != maxConnectionsOfClient {
+		t.Errorf("a client of another organization has %d connections", most)
 	}
 }

@@ -6,6 +6,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ import (
 
 // Policies are all that a fleet has, by name.
 func Policies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
-	return map[string]admissionv1.ValidatingAdmissionPolicySpec{
+	policies := map[string]admissionv1.ValidatingAdmissionPolicySpec{
 		"propagation-policies.federation.trellis.garden":   propagationPolicies(),
 		"override-policies.federation.trellis.garden":      overridePolicies(),
 		"cluster-taint-policies.federation.trellis.garden": clusterTaintPolicies(),
@@ -28,6 +29,8 @@ func Policies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
 		"agents.federation.trellis.garden":                 agents(),
 		"deletion-protection.federation.trellis.garden":    deletionProtection(),
 	}
+	maps.Copy(policies, accountPolicies())
+	return policies
 }
 
 // Install brings the policies into a fleet, and binds each so that it denies. The API server enforces them a moment later.

@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/setup"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // AgentOptions of the part of the controllers that runs beside a member, and for it alone.
@@ -48,9 +49,9 @@ type AgentOptions struct {
 // AddAgent registers with a manager of the fleet what an agent does: it applies the Works of one member, by the same code that the
 // fleet applies those of others with, and reports on the member. ctx bounds the connection to the member.
 func AddAgent(ctx context.Context, mgr manager.Manager, agent AgentOptions) error {
-	options := Options{Workers: agent.Workers, Interpreter: interpreter.New()}
+	options := Options{Workers: agent.Workers, Interpreter: interpreter.New(), Dial: outside.Direct}
 	changes := &memberChanges{client: mgr.GetClient()}
-	pool := members.NewPool(changes.report)
+	pool := members.NewPool(changes.report, options.Dial)
 	taught := newInterpretation(mgr, options)
 	// The fleet's Services are none of an agent's business.
 	taught.builder.Services = nil

@@ -18,6 +18,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // saying is the Work of a member that writes a status and a message.
@@ -117,7 +118,7 @@ func TestAttackLargeReports(t *testing.T) {
 		cluster.Status.APIEnablements = append(cluster.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: fmt.Sprint(i, strings.Repeat("x", 15_000))})
 	}
 	fleet := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).WithStatusSubresource(cluster).Build()
-	c := &clusters{client: fleet, members: members.NewPool(func(string, client.Object) {}), now: time.Now, since: map[string]time.Time{}, options: DefaultClusterOptions()}
+	c := &clusters{client: fleet, members: members.NewPool(func(string, client.Object) {}, outside.Direct), now: time.Now, since: map[string]time.Time{}, options: DefaultClusterOptions()}
 	if err := fleet.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 		t.Fatal(err)
 	}

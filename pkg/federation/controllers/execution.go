@@ -122,7 +122,7 @@ func resultOf(failures []error, err error) (reconcile.Result, error) {
 	for _, failure := range failures {
 		switch {
 		case errors.Is(failure, errBeingDeleted):
-		case errors.Is(failure, errConflict), errors.Is(failure, errAnother), errors.Is(failure, registration.ErrNotAllowed), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
+		case errors.Is(failure, errConflict), errors.Is(failure, errAnother), errors.Is(failure, errForeignRole), errors.Is(failure, registration.ErrNotAllowed), errors.Is(failure, errNotInterpreted) && !errors.Is(failure, interpreter.ErrTemporary):
 			result.RequeueAfter = retryConflict
 		case apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure):
 			result.RequeueAfter = retryConflict
@@ -249,6 +249,9 @@ func (e *execution) bring(ctx context.Context, member *members.Member, mapping *
 	}
 	if observed != nil && inSync(wanted, observed) {
 		return observed, nil
+	}
+	if err := e.mayBind(ctx, member, work, wanted); err != nil {
+		return observed, err
 	}
 	applied, err := serverSideApply(ctx, member, mapping, wanted)
 	if apierrors.IsNotFound(err) && wanted.GetNamespace() != "" {

@@ -80,7 +80,11 @@ func (c *clusters) renewImpersonator(ctx context.Context, member *members.Member
 	}
 	bounded, cancel := members.RequestContext(ctx)
 	defer cancel()
-	account, err := registration.GrantImpersonation(bounded, member.Client(), name)
+	kubernetes, err := member.Version()
+	if err != nil {
+		return nil, err
+	}
+	account, err := registration.GrantImpersonation(bounded, member.Client(), name, kubernetes)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ type lesson struct {
 func newInterpretation(mgr manager.Manager, options Options) *interpretation {
 	return &interpretation{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("interpretation"), interpreter: options.Interpreter,
-		taught: map[types.UID]lesson{}, builder: webhook.Builder{Services: mgr.GetClient()},
+		taught: map[types.UID]lesson{}, builder: webhook.Builder{Services: mgr.GetClient(), Dial: options.Dial},
 		wakeTemplates: &inlet[bindings.TemplateKey]{}, wakeBindings: &inlet[reconcile.Request]{},
 		wakeDependents: &inlet[reconcile.Request]{}, wakeExecutions: &inlet[reconcile.Request]{},
 	}

@@ -58,6 +58,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
 	"github.com/trellis-garden/trellis/pkg/federation/turns"
@@ -98,6 +99,8 @@ type Options struct {
 	Autoscaling autoscaling.Options
 	// MemberAPI is how the API of members is served; not at all by default.
 	MemberAPI memberapi.Options
+	// Dial connects to members and webhooks.
+	Dial outside.Dial
 	// Interpreter knows the kinds of objects; by default one that the fleet's customizations and webhooks teach.
 	Interpreter *interpreter.Interpreter
 }
@@ -107,6 +110,7 @@ func DefaultOptions() Options {
 	return Options{
 		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
 		PromiseLapse: ledger.DefaultLapse, Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
+		Dial: outside.Direct,
 	}
 }
 
@@ -192,7 +196,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		return err
 	}
 	changes := &memberChanges{client: mgr.GetClient()}
-	pool := members.NewPool(changes.report)
+	pool := members.NewPool(changes.report, options.Dial)
 	s := &scheduling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
 		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), ledger: ledger.New(time.Now, options.PromiseLapse),
@@ -220,7 +224,7 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		agents.Add(mgr, settings(options)),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
 		failover.Add(mgr, options.Failover, workBindingIndex, settings(options)),
-		memberapi.Add(mgr, options.MemberAPI),
+		memberapi.Add(mgr, options.MemberAPI, options.Dial),
 	)
 }
 

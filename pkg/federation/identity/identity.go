@@ -37,6 +37,10 @@ func Of(object *unstructured.Unstructured) Identity {
 		}
 		for key, mark := range marks {
 			if IsOwn(key) {
+				// A null among strings is read as an empty one.
+				if mark == nil {
+					mark = ""
+				}
 				result.Add("/metadata/"+field+"/"+strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"), mark)
 			}
 		}

@@ -117,10 +117,11 @@ func wholeStatus(status map[string]any) map[string]any {
 // requiredSums must be present in a DaemonSet's status even when they are 0.
 var requiredSums = []string{"currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady", "replicas"}
 
+// setSum adds up what members count. Nothing is counted below zero: a member that says so takes away what others have.
 func setSum(status map[string]any, name string, items []Item) {
 	var sum int64
 	for _, item := range items {
-		sum += fields(item.Status).number(name)
+		sum += max(0, fields(item.Status).number(name))
 	}
 	if sum == 0 && !slices.Contains(requiredSums, name) {
 		delete(status, name)

@@ -10,13 +10,20 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // handBack has the kube-apiserver answer in the version that it serves by itself.
 func (s *Server) handBack(w http.ResponseWriter, r *http.Request, who caller) {
+	who, err := who.handedBack()
+	if err != nil {
+		refuse(w, apierrors.NewForbidden(clustersResource, "", err))
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -42,6 +49,34 @@ func (s *Server) handBack(w http.ResponseWriter, r *http.Request, who caller) {
 }
 
 type callerKey struct{}
+
+// mayHandBack tells whether a fleet lets the user of config impersonate for requests on Clusters, which Kubernetes does from 1.36 on.
+func mayHandBack(config *rest.Config) (func(context.Context) error, error) {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: registration.MastersGroup, Groups: []string{registration.MastersGroup}}
+	config.GroupVersion, config.APIPath = &clusterv1alpha1.GroupVersion, "/apis"
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	asked, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		err := asked.Get().Resource(clustersResource.Resource).Param("limit", "1").Do(ctx).Error()
+		if apierrors.IsForbidden(err) {
+			return &noWayBackError{err}
+		}
+		return err
+	}, nil
+}
+
+// noWayBackError says that requests cannot be handed back.
+type noWayBackError struct{ refusal error }
+
+func (e *noWayBackError) Error() string {
+	return "the fleet serves Clusters by itself, without clusters/proxy: that needs Kubernetes 1.36, or 1.35 with the feature gate ConstrainedImpersonation: " + e.refusal.Error()
+}
+
+func (e *noWayBackError) Unwrap() error { return e.refusal }
 
 // handingBack is a proxy for requests whose context has their caller.
 func handingBack(config *rest.Config) (*httputil.ReverseProxy, error) {

@@ -10,6 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // Impersonation headers of Kubernetes.
@@ -24,6 +28,7 @@ const (
 	anonymous       = "system:anonymous"
 	authenticated   = "system:authenticated"
 	unauthenticated = "system:unauthenticated"
+	nodePrefix      = "system:node:"
 )
 
 // caller is the user of a request, as the fleet's kube-apiserver knows it.
@@ -105,6 +110,31 @@ func first(header http.Header, names []string) string {
 		}
 	}
 	return ""
+}
+
+// handedBack is the caller in the words that Kubernetes takes where impersonation is for some requests only: a service account is known by
+// its name, and nobody becomes a node or one of system:masters.
+func (c caller) handedBack() (caller, error) {
+	if strings.HasPrefix(c.user, nodePrefix) || slices.Contains(c.groups, user.NodesGroup) {
+		return caller{}, errors.New("requests of nodes are not handed back to the fleet")
+	}
+	namespace, _, err := serviceaccount.SplitUsername(c.user)
+	if err == nil {
+		given := append(serviceaccount.MakeGroupNames(namespace), authenticated)
+		for _, group := range c.groups {
+			if !slices.Contains(given, group) {
+				return caller{}, fmt.Errorf("requests of service accounts in other groups than their own, such as %s, are not handed back to the fleet", group)
+			}
+		}
+		return caller{user: c.user}, nil
+	}
+	c.groups = slices.Clone(c.groups)
+	for i, group := range c.groups {
+		if group == user.SystemPrivilegedGroup {
+			c.groups[i] = registration.MastersGroup
+		}
+	}
+	return c, nil
 }
 
 // actInFleet has the fleet treat a request as one of the caller, down to audit and admission.

@@ -16,7 +16,7 @@ import (
 const (
 	// publishRetry is after the registration could not be written, which keeps nobody from anything.
 	publishRetry = 5 * time.Second
-	// firstPause is after the kube-apiserver did not reach the server; it doubles up to longestPause. During each try, which takes up
+	// firstPause is after the kube-apiserver did not reach the server, or takes nothing back; it doubles up to longestPause. During each try, which takes up
 	// to reachTimeout, the fleet's APIs are not all known: the deletion of namespaces waits. (The subresource services/proxy, which would harm
 	// nobody, leads to pods of the fleet only.)
 	firstPause   = 15 * time.Second
@@ -51,7 +51,8 @@ func (s *Server) keepPublished(ctx context.Context, p *publisher) {
 		}
 		wait := publishRetry
 		var unreached *unreachedError
-		if errors.As(err, &unreached) {
+		var noWayBack *noWayBackError
+		if errors.As(err, &unreached) || errors.As(err, &noWayBack) {
 			if time.Since(began) > longestPause {
 				pause = firstPause
 			}

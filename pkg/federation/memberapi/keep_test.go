@@ -2,6 +2,9 @@ package memberapi
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -14,10 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // aggregator is a kube-apiserver that says of an APIService whether it reaches the server. It finds out at once when it is lost, and only by
@@ -26,6 +32,8 @@ type aggregator struct {
 	client.Client
 	reaches atomic.Bool
 	found   atomic.Bool
+	// refuses to be handed requests back.
+	refuses error
 }
 
 func newAggregator(t *testing.T) *aggregator {
@@ -110,7 +118,8 @@ func keeping(t *testing.T, reaches bool, check func(t *testing.T, a *aggregator)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			(&Server{log: logr.Discard()}).keepPublished(ctx, &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443")})
+			p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), mayHandBack: func(context.Context) error { return a.refuses }}
+			(&Server{log: logr.Discard()}).keepPublished(ctx, p)
 		}()
 		// Checks are never made in the very moment in which the server looks.
 		time.Sleep(time.Millisecond)
@@ -161,6 +170,47 @@ func TestWhatIsNotReachedAnyMoreIsGivenBackForAWhile(t *testing.T) {
 	})
 }
 
+// What a process left that could hand requests back is removed by one that cannot.
+func TestNothingIsTakenThatCannotBeHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAggregator(t)
+		a.reaches.Store(true)
+		p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), mayHandBack: func(context.Context) error { return a.refuses }}
+		if err := p.publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.refuses = &noWayBackError{errors.New("no")}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+		defer cancel()
+		go (&Server{log: logr.Discard()}).keepPublished(ctx, p)
+		time.Sleep(time.Millisecond)
+		if kept, tried := a.registered(t, 2*time.Hour); kept+tried > 0 {
+			t.Errorf("people were kept from Clusters for %s, and it was tried for %s", kept, tried)
+		}
+	})
+}
+
+func TestWhoMayHandBack(t *testing.T) {
+	status := 0
+	fleet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/cluster.karmada.io/v1/clusters" || r.Header.Get("Impersonate-Group") != registration.MastersGroup {
+			t.Errorf("asked for %s as %v", r.URL, r.Header)
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(fleet.Close)
+	may, err := mayHandBack(&rest.Config{Host: fleet.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var noWayBack *noWayBackError
+	for _, status = range []int{http.StatusOK, http.StatusForbidden, http.StatusInternalServerError} {
+		if err := may(t.Context()); (err == nil) != (status == http.StatusOK) || errors.As(err, &noWayBack) != (status == http.StatusForbidden) {
+			t.Errorf("%d: got %v", status, err)
+		}
+	}
+}
+
 func TestWhoRemovesTheRegistrationWantsItGone(t *testing.T) {
 	keeping(t, true, func(t *testing.T, a *aggregator) {
 		time.Sleep(time.Minute)
@@ -177,7 +227,7 @@ func TestWhoRemovesTheRegistrationWantsItGone(t *testing.T) {
 func TestWhatAKilledServerLeftIsMendedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAggregator(t)
-		p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), authority: []byte("new")}
+		p := &publisher{client: a.Client, address: netip.MustParseAddrPort("10.0.0.1:8443"), authority: []byte("new"), mayHandBack: func(context.Context) error { return nil }}
 		for _, gv := range []schema.GroupVersion{clusters, trial} {
 			left := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: nameOf(gv), Labels: map[string]string{managedByLabel: managedBy}}}
 			fillRegistration(left, gv, []byte("old"))

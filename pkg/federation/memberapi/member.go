@@ -20,6 +20,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 var clustersResource = clusterv1alpha1.GroupVersion.WithResource("clusters").GroupResource()
@@ -155,6 +156,8 @@ func (l *line) urlOf(below url.URL) *url.URL {
 
 // memberProxies keeps connections open between requests.
 type memberProxies struct {
+	dial outside.Dial
+
 	mu    sync.Mutex
 	lines map[string]*line
 }
@@ -167,7 +170,7 @@ func (m *memberProxies) to(cluster *clusterv1alpha1.Cluster, secret *corev1.Secr
 	if known != nil && known.version == version {
 		return known, nil
 	}
-	made, err := newLine(cluster, secret)
+	made, err := newLine(cluster, secret, m.dial)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +186,7 @@ func (m *memberProxies) to(cluster *clusterv1alpha1.Cluster, secret *corev1.Secr
 }
 
 // newLine leaves the fleet's own credentials behind. HTTP/2 is left out because it knows no upgrades, which exec needs.
-func newLine(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*line, error) {
+func newLine(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret, dial outside.Dial) (*line, error) {
 	config, err := members.RESTConfig(cluster, secret)
 	if err != nil {
 		return nil, err
@@ -203,7 +206,7 @@ func newLine(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*line, er
 		proxy = http.ProxyFromEnvironment
 	}
 	return &line{base: base, transport: &http.Transport{
-		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), DialContext: members.Dialer().DialContext, TLSClientConfig: tlsConfig, DisableCompression: true,
+		Proxy: proxy, ProxyConnectHeader: members.ProxyHeader(cluster), DialContext: dial, TLSClientConfig: tlsConfig, DisableCompression: true,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 1 << 20,
 	}}, nil
 }

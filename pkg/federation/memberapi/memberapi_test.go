@@ -27,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 func TestSplitProxyPath(t *testing.T) {
@@ -153,6 +155,33 @@ func TestCallerInTheFleet(t *testing.T) {
 	}
 }
 
+// Requests are handed back by what Kubernetes lets be impersonated for some requests only.
+func TestCallersThatAreHandedBack(t *testing.T) {
+	account := "system:serviceaccount:n:a"
+	for name, tc := range map[string]struct {
+		who, want caller
+		refused   bool
+	}{
+		"a user": {who: caller{user: "alice", uid: "7", groups: []string{"developers"}}, want: caller{user: "alice", uid: "7", groups: []string{"developers"}}},
+		"an administrator": {
+			who:  caller{user: "admin", groups: []string{"system:masters", authenticated}},
+			want: caller{user: "admin", groups: []string{registration.MastersGroup, authenticated}},
+		},
+		"a service account": {
+			who:  caller{user: account, uid: "7", groups: []string{"system:serviceaccounts", "system:serviceaccounts:n", authenticated}, extra: map[string][]string{"authentication.kubernetes.io%2fpod-name": {"p"}}},
+			want: caller{user: account},
+		},
+		"a service account of another namespace's": {who: caller{user: account, groups: []string{"system:serviceaccounts:kube-system"}}, refused: true},
+		"a service account as an administrator":    {who: caller{user: account, groups: []string{"system:masters"}}, refused: true},
+		"a node":                                   {who: caller{user: "system:node:n"}, refused: true},
+		"one of the nodes":                         {who: caller{user: "n", groups: []string{"system:nodes"}}, refused: true},
+	} {
+		if got, err := tc.who.handedBack(); !reflect.DeepEqual(got, tc.want) || (err != nil) != tc.refused {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}
+
 func TestOnlyTheFrontProxyIsBelieved(t *testing.T) {
 	now := time.Now()
 	front, authority, err := selfSigned("front-proxy", now)
@@ -223,7 +252,7 @@ func fleetWith(t *testing.T, server *httptest.Server, path string) client.Reader
 // through serves members as alice, without what the kube-apiserver does.
 func through(t *testing.T, fleet client.Reader) *httptest.Server {
 	t.Helper()
-	s := &Server{fleet: fleet, live: fleet, log: logr.Discard()}
+	s := &Server{fleet: fleet, live: fleet, log: logr.Discard(), members: memberProxies{dial: outside.Direct}}
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, below, ok := splitProxyPath(r.URL)
 		if !ok {

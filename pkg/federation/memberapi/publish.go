@@ -67,10 +67,15 @@ type publisher struct {
 	client    client.Client
 	address   netip.AddrPort
 	authority []byte
+	// mayHandBack fails where the server could hand nothing back.
+	mayHandBack func(context.Context) error
 }
 
 // publish returns when the kube-apiserver has reached the server. If it does not, everything is as it was before.
 func (p *publisher) publish(ctx context.Context) error {
+	if err := p.mayHandBack(ctx); err != nil {
+		return errors.Join(err, p.unpublish(ctx))
+	}
 	meta := metav1.ObjectMeta{Namespace: clusterv1alpha1.CredentialsNamespace, Name: ServiceName}
 	service := &corev1.Service{ObjectMeta: meta}
 	if err := p.ensure(ctx, service, func() { service.Spec.ClusterIP = corev1.ClusterIPNone; service.Spec.Ports = servicePorts(p.address) }); err != nil {

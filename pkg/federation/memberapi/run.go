@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // Options of a server.
@@ -30,8 +32,8 @@ type Options struct {
 	Address string
 }
 
-// Add has a manager of a fleet serve the API of members while it runs. Its scheme must know APIServices.
-func Add(mgr manager.Manager, options Options) error {
+// Add has a manager of a fleet serve the API of members, connected to by dial, while it runs. Its scheme must know APIServices.
+func Add(mgr manager.Manager, options Options, dial outside.Dial) error {
 	if options.Listen == "" {
 		return nil
 	}
@@ -44,15 +46,21 @@ func Add(mgr manager.Manager, options Options) error {
 		return fmt.Errorf("connecting to the fleet: %w", err)
 	}
 	log := mgr.GetLogger().WithName("member-api")
-	server, err := New(rest.CopyConfig(mgr.GetConfig()), mgr.GetClient(), mgr.GetAPIReader(), log)
+	server, err := New(rest.CopyConfig(mgr.GetConfig()), mgr.GetClient(), mgr.GetAPIReader(), dial, log)
 	if err != nil {
 		return err
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return server.run(ctx, fleet, options.Listen, ip) }))
+	mayHandBack, err := mayHandBack(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("connection to the fleet: %w", err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return server.run(ctx, &publisher{client: fleet, mayHandBack: mayHandBack}, options.Listen, ip)
+	}))
 }
 
 // run serves until ctx ends. It gives back what it took over before it stops answering.
-func (s *Server) run(ctx context.Context, fleet client.Client, listen string, ip netip.Addr) error {
+func (s *Server) run(ctx context.Context, p *publisher, listen string, ip netip.Addr) error {
 	certificate, authority, err := selfSigned(host(), time.Now())
 	if err != nil {
 		return err
@@ -74,7 +82,7 @@ func (s *Server) run(ctx context.Context, fleet client.Client, listen string, ip
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	p := &publisher{client: fleet, address: address, authority: authority}
+	p.address, p.authority = address, authority
 	s.keepPublished(ctx, p)
 	<-ctx.Done()
 	return s.end(context.WithoutCancel(ctx), p, server, served)

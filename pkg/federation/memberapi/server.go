@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // Server answers what the fleet's kube-apiserver passes on.
@@ -34,13 +36,14 @@ type Server struct {
 	prefix string
 }
 
-// New returns a server for the fleet that config leads to. Its user must be allowed to impersonate others there.
-func New(config *rest.Config, fleet, live client.Reader, log logr.Logger) (*Server, error) {
+// New returns a server for the fleet that config leads to, which connects to members by dial. Its user must be allowed to impersonate others
+// in the fleet, for requests on Clusters.
+func New(config *rest.Config, fleet, live client.Reader, dial outside.Dial, log logr.Logger) (*Server, error) {
 	back, err := handingBack(config)
 	if err != nil {
 		return nil, fmt.Errorf("connection to the fleet: %w", err)
 	}
-	return &Server{fleet: fleet, live: live, log: log, back: back}, nil
+	return &Server{fleet: fleet, live: live, log: log, back: back, members: memberProxies{dial: dial}}, nil
 }
 
 var (

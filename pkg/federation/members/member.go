@@ -25,6 +25,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/answers"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/capacity"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // Member is the connection to one cluster. It watches the objects that the fleet manages there, kind by kind as they
@@ -48,9 +49,9 @@ type Member struct {
 	watched map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
 
-func connect(ctx context.Context, name string, config *rest.Config, proxyHeader http.Header, fingerprint string, changed Changed) (*Member, error) {
+func connect(ctx context.Context, name string, config *rest.Config, proxyHeader http.Header, fingerprint string, dial outside.Dial, changed Changed) (*Member, error) {
 	guard := answers.NewGuard("the member", limits)
-	httpClient, err := httpClient(config, proxyHeader, guard)
+	httpClient, err := httpClient(config, proxyHeader, dial, guard)
 	if err != nil {
 		return nil, err
 	}

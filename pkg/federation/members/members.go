@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // Changed is called with a member and an object that changed in it. A nil object stands for all of them: the
@@ -27,11 +28,12 @@ type Pool struct {
 	mu      sync.Mutex
 	members map[string]*Member
 	changed Changed
+	dial    outside.Dial
 }
 
-// NewPool reports changes in members to changed, which must not block.
-func NewPool(changed Changed) *Pool {
-	return &Pool{members: map[string]*Member{}, changed: changed}
+// NewPool reports changes in members to changed, which must not block, and connects to them by dial.
+func NewPool(changed Changed, dial outside.Dial) *Pool {
+	return &Pool{members: map[string]*Member{}, changed: changed, dial: dial}
 }
 
 // Get gives the connection to a member; false as long as there is none.
@@ -84,7 +86,7 @@ func readAuthority(config *rest.Config) (err error) {
 }
 
 func (p *Pool) connect(ctx context.Context, cluster string, config *rest.Config, proxyHeader http.Header, fingerprint string) (*Member, error) {
-	member, err := connect(ctx, cluster, config, proxyHeader, fingerprint, p.changed)
+	member, err := connect(ctx, cluster, config, proxyHeader, fingerprint, p.dial, p.changed)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to member %s: %w", cluster, err)
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
@@ -43,7 +45,7 @@ func TestAConnectionFollowsTheFileOfItsAuthority(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	var connected int
-	pool := NewPool(func(string, client.Object) { connected++ })
+	pool := NewPool(func(string, client.Object) { connected++ }, outside.Direct)
 	use := func(wanted int) {
 		t.Helper()
 		member, err := pool.Use(t.Context(), "one", &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: file}})

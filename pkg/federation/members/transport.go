@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // limits have room for what a fleet reads from a member; a watch is started anew every few minutes anyway.
@@ -17,7 +18,7 @@ var limits = answers.Limits{Answer: 64 << 20, Event: 16 << 20, Watch: 256 << 20}
 const headerTimeout = 30 * time.Second
 
 // httpClient makes connections of its own for a member, guarded against what it may answer.
-func httpClient(config *rest.Config, proxyHeader http.Header, g *answers.Guard) (*http.Client, error) {
+func httpClient(config *rest.Config, proxyHeader http.Header, dial outside.Dial, g *answers.Guard) (*http.Client, error) {
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,7 @@ func httpClient(config *rest.Config, proxyHeader http.Header, g *answers.Guard) 
 		proxy = http.ProxyFromEnvironment
 	}
 	base := utilnet.SetTransportDefaults(&http.Transport{
-		DialContext: Dialer().DialContext,
+		DialContext: dial,
 		Proxy:       proxy, ProxyConnectHeader: proxyHeader, TLSClientConfig: tlsConfig,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: headerTimeout, MaxIdleConnsPerHost: 25, MaxResponseHeaderBytes: 1 << 20,
 	})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 func TestAnnouncedAnswersAreRefusedUnread(t *testing.T) {
@@ -17,7 +18,7 @@ func TestAnnouncedAnswersAreRefusedUnread(t *testing.T) {
 		_, _ = w.Write([]byte("x"))
 	}))
 	defer server.Close()
-	client, err := httpClient(&rest.Config{Host: server.URL}, nil, answers.NewGuard("the member", limits))
+	client, err := httpClient(&rest.Config{Host: server.URL}, nil, outside.Direct, answers.NewGuard("the member", limits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestProxyHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := httpClient(config, ProxyHeader(cluster), answers.NewGuard("the member", limits))
+	client, err := httpClient(config, ProxyHeader(cluster), outside.Direct, answers.NewGuard("the member", limits))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,9 +39,36 @@ const (
 var adminGroups = []string{user.SystemPrivilegedGroup, gardencorev1beta1.ShootGroupSystemAdmins, gardencorev1beta1.ShootGroupProjectAdmins}
 
 // impersonatorRules let nobody do anything but be somebody else: what the fleet's users may do in the member, its own roles say. No user of
-// a fleet is a service account of a member.
-func impersonatorRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}}}
+// a fleet is a service account of a member. Where Kubernetes knows impersonation by modes, nobody becomes one of system:masters or a node either.
+func impersonatorRules(kubernetes string) []rbacv1.PolicyRule {
+	parsed, err := version.ParseGeneric(kubernetes)
+	if err != nil || parsed.LessThan(impersonatesByModes) {
+		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate"}}}
+	}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"users", "groups"}, Verbs: []string{"impersonate:" + userInfo}},
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: ImpersonateOn(userInfo)},
+		{NonResourceURLs: []string{"*"}, Verbs: impersonateOn(userInfo, "delete", "get", "head", "options", "patch", "post", "put")},
+	}
+}
+
+// impersonatesByModes is the version of Kubernetes from which on it does so by default.
+var impersonatesByModes = version.MustParseGeneric("1.36")
+
+// userInfo is the mode of impersonation for all that are neither service accounts nor nodes.
+const userInfo = "user-info"
+
+// ImpersonateOn are the verbs that let somebody do anything with a resource as somebody else, by a mode of impersonation of Kubernetes.
+func ImpersonateOn(mode string) []string {
+	return impersonateOn(mode, "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+}
+
+func impersonateOn(mode string, verbs ...string) []string {
+	var result []string
+	for _, verb := range verbs {
+		result = append(result, "impersonate-on:"+mode+":"+verb)
+	}
+	return result
 }
 
 // AdminsName is that of the ClusterRoleBinding by which administrators of a fleet are such of a member; name is that of GrantImpersonation.
@@ -75,9 +104,9 @@ func FollowOwner(ctx context.Context, member client.Client, name, fleetID string
 }
 
 // GrantImpersonation creates in a member a namespace and a service account that may impersonate, both called name. All of it belongs to
-// the ClusterRole of that name, which RevokeAccess removes.
-func GrantImpersonation(ctx context.Context, member client.Client, name string) (types.NamespacedName, error) {
-	return grant(ctx, member, name, impersonatorRules())
+// the ClusterRole of that name, which RevokeAccess removes. What the account may is up to the member's version of Kubernetes.
+func GrantImpersonation(ctx context.Context, member client.Client, name, kubernetes string) (types.NamespacedName, error) {
+	return grant(ctx, member, name, impersonatorRules(kubernetes))
 }
 
 // Impersonator reads the Secret with the token by which users act in a member; nil if there is none. A Secret of that name that somebody

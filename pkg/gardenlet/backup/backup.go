@@ -22,6 +22,7 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
 
 const (
@@ -103,6 +104,19 @@ func seedMeta(name string) metav1.ObjectMeta {
 // secretRef refers to such a Secret.
 func secretRef(name string) corev1.SecretReference {
 	return corev1.SecretReference{Namespace: gardencorev1beta1.GardenNamespace, Name: name}
+}
+
+// bind lets the extension of a kind and type read such a Secret. Which extension that is may have changed since.
+func (c *Clients) bind(ctx context.Context, kind, extensionType string, secret corev1.SecretReference) error {
+	return extensionrights.BindSecret(ctx, c.Seed, extensionrights.Pair(kind, extensionType), secret)
+}
+
+// forget deletes such a Secret, and who may read it.
+func (c *Clients) forget(ctx context.Context, secret corev1.SecretReference) error {
+	return errors.Join(
+		extensionrights.ReleaseSecret(ctx, c.Seed, secret),
+		component.Delete(ctx, c.Seed, &corev1.Secret{ObjectMeta: seedMeta(secret.Name)}),
+	)
 }
 
 // removed deletes an extension's object; while it still exists, the error says so.

@@ -69,6 +69,9 @@ func (r *BucketReconciler) reconcile(ctx context.Context, bucket *gardencorev1be
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type, ProviderConfig: config},
 		Region:      bucket.Spec.Provider.Region, SecretRef: secretRef(secret),
 	}
+	if err := r.bind(ctx, extensionsv1alpha1.BackupBucketResource, spec.Type, spec.SecretRef); err != nil {
+		return err
+	}
 	object := extensionBucket(bucket.Name)
 	err = r.Seed.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if client.IgnoreNotFound(err) != nil {
@@ -127,10 +130,14 @@ func (r *BucketReconciler) delete(ctx context.Context, bucket *gardencorev1beta1
 			return &mistake{fmt.Errorf("the bucket is used by BackupEntry %s; delete that first", client.ObjectKeyFromObject(entry))}
 		}
 	}
+	secret := secretRef(bucketSecretPrefix + bucket.Name)
+	if err := r.bind(ctx, extensionsv1alpha1.BackupBucketResource, bucket.Spec.Provider.Type, secret); err != nil {
+		return err
+	}
 	if err := r.removed(ctx, extensionBucket(bucket.Name)); err != nil {
 		return err
 	}
-	if err := component.Delete(ctx, r.Seed, &corev1.Secret{ObjectMeta: seedMeta(bucketSecretPrefix + bucket.Name)}); err != nil {
+	if err := r.forget(ctx, secret); err != nil {
 		return err
 	}
 	if bucket.Status.GeneratedSecretRef == nil {

@@ -19,7 +19,6 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
@@ -88,6 +87,9 @@ func (r *EntryReconciler) reconcile(ctx context.Context, entry *gardencorev1beta
 	spec := extensionsv1alpha1.BackupEntrySpec{
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: bucket.Spec.Provider.Type}, BackupBucketProviderStatus: status,
 		Region: bucket.Spec.Provider.Region, BucketName: bucket.Name, SecretRef: secretRef(secret),
+	}
+	if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, spec.Type, spec.SecretRef); err != nil {
+		return err
 	}
 	force := changed || entry.Status.ObservedGeneration != entry.Generation
 	if absent || force || !equality.Semantic.DeepEqual(object.Spec, spec) {
@@ -174,12 +176,15 @@ func (r *EntryReconciler) remove(ctx context.Context, entry *gardencorev1beta1.B
 			if _, err := r.copyCredentials(ctx, credentialsOf(bucket), entrySecretPrefix+entry.Name); err != nil && !isMistake(err) {
 				return err
 			}
+			if err := r.bind(ctx, extensionsv1alpha1.BackupEntryResource, bucket.Spec.Provider.Type, secretRef(entrySecretPrefix+entry.Name)); err != nil {
+				return err
+			}
 		}
 		if err := r.removed(ctx, object); err != nil {
 			return err
 		}
 	}
-	return component.Delete(ctx, r.Seed, &corev1.Secret{ObjectMeta: seedMeta(entrySecretPrefix + entry.Name)})
+	return r.forget(ctx, secretRef(entrySecretPrefix+entry.Name))
 }
 
 // graceLeft says for how long the backups of a deleted entry are kept.

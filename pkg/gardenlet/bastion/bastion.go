@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
 
 // recheck is how often a bastion is looked at while its extension is at work.
@@ -143,6 +144,9 @@ func (r *Reconciler) delete(ctx context.Context, bastion *operationsv1alpha1.Bas
 		}
 		if err == nil {
 			return ctrl.Result{RequeueAfter: recheck}, r.report(ctx, bastion, leaving(object), bastion.Status.Ingress)
+		}
+		if err := extensionrights.Release(ctx, r.Seed, object.Namespace, extensionsv1alpha1.BastionResource, object.Spec.Type); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{}, finalizer.Remove(ctx, r.Garden, bastion, gardencorev1beta1.GardenerName)

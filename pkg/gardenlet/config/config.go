@@ -198,6 +198,9 @@ type Gateway struct {
 type Egress struct {
 	// AllowedNetworks may be reached although they are private or the seed's, e.g. "10.9.0.0/16" or "10.9.0.7/32:443".
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
+	// InsecureKubeconfigs lets the kubeconfigs of shoots' webhooks name a proxy, which has to be an allowed address as well, and turn off the
+	// verification of certificates. garden-apiserver has a setting of its own.
+	InsecureKubeconfigs bool `json:"allowInsecureWebhookKubeconfigs,omitempty"`
 }
 
 // ResourceManager settings.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/ocichart"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
@@ -55,9 +57,6 @@ type Reconciler struct {
 	// SeedName is the name of the seed.
 	SeedName string
 }
-
-// Namespace is where an extension is installed.
-func Namespace(registration string) string { return "extension-" + registration }
 
 // Reconcile handles one ControllerInstallation.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -139,6 +138,8 @@ func health(unhealthy string) (healthy, progressing gardencorev1beta1.Condition)
 type wantedRelease struct {
 	release  helm.Release
 	checksum string
+	// level is the level of PodSecurity that its pods must keep.
+	level string
 }
 
 // wanted reads registration, deployment and seed.
@@ -162,49 +163,60 @@ func (r *Reconciler) wanted(ctx context.Context, installation *gardencorev1beta1
 	if err != nil {
 		return wantedRelease{}, fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)
 	}
-	return r.release(installation.Spec.RegistrationRef.Name, deployment, source, seed)
+	registration := &gardencorev1beta1.ControllerRegistration{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Name: installation.Spec.RegistrationRef.Name}, registration); client.IgnoreNotFound(err) != nil {
+		return wantedRelease{}, fmt.Errorf("reading ControllerRegistration %s: %w", installation.Spec.RegistrationRef.Name, err)
+	}
+	registration.Name = installation.Spec.RegistrationRef.Name
+	return r.release(registration, deployment, source, seed)
 }
 
 // release builds the Helm release.
-func (r *Reconciler) release(registration string, deployment *gardencorev1beta1.ControllerDeployment, source chartAndValues, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
+func (r *Reconciler) release(registration *gardencorev1beta1.ControllerRegistration, deployment *gardencorev1beta1.ControllerDeployment, source chartAndValues, seed *gardencorev1beta1.Seed) (wantedRelease, error) {
 	chart, err := helm.LoadArchive(source.archive)
 	if err != nil {
 		return wantedRelease{}, &ocichart.MistakeError{Err: fmt.Errorf("ControllerDeployment %q: %w", deployment.Name, err)}
 	}
 	image := ""
-	if found, err := r.Images.Find(registration); err == nil {
+	if found, err := r.Images.Find(registration.Name); err == nil {
 		image = found.String()
 	}
 	values, err := valuesFor(source.values, image, r.Info, seed)
 	if err != nil {
 		return wantedRelease{}, err
 	}
-	sum, err := checksum(source.archive, values, ptr.Deref(deployment.InjectGardenKubeconfig, false))
+	injected := ptr.Deref(deployment.InjectGardenKubeconfig, false)
+	sum, err := checksum(source.archive, values, injected, registration.Spec.Resources)
 	if err != nil {
 		return wantedRelease{}, err
 	}
-	wanted := wantedRelease{
-		release:  helm.Release{Namespace: Namespace(registration), Name: registration, Chart: chart, Values: values},
-		checksum: sum,
+	return wantedRelease{checksum: sum, level: podSecurity(registration), release: helm.Release{
+		Namespace: extensionrights.ExtensionNamespace(registration.Name), Name: registration.Name, Chart: chart, Values: values,
+		Change: change(registration, injected),
+	}}, nil
+}
+
+// change is what happens to the objects of a chart: ClusterRoles for shoots are made known, and workloads may get access to the garden.
+func change(registration *gardencorev1beta1.ControllerRegistration, inject bool) func(*unstructured.Unstructured) error {
+	accept := extensionrights.Accept(registration.Name, registration.Spec.Resources)
+	return func(object *unstructured.Unstructured) error {
+		if inject {
+			if err := injectGardenKubeconfig(object); err != nil {
+				return err
+			}
+		}
+		return accept(object)
 	}
-	if ptr.Deref(deployment.InjectGardenKubeconfig, false) {
-		wanted.release.Change = injectGardenKubeconfig
-	}
-	return wanted, nil
 }
 
 // ensureInstalled runs Helm if what is installed differs from what is wanted.
 func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, wanted wantedRelease) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: wanted.release.Namespace}}
-	level, err := r.podSecurity(ctx, installation.Spec.RegistrationRef.Name)
-	if err != nil {
-		return err
-	}
-	_, err = controllerutil.CreateOrPatch(ctx, r.Seed, namespace, func() error {
+	_, err := controllerutil.CreateOrPatch(ctx, r.Seed, namespace, func() error {
 		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
 			gardencorev1beta1.GardenRole:                      gardencorev1beta1.GardenRoleExtension,
 			gardencorev1beta1.LabelControllerRegistrationName: installation.Spec.RegistrationRef.Name,
-			component.LabelPodSecurity:                        level,
+			component.LabelPodSecurity:                        wanted.level,
 		})
 		return nil
 	})
@@ -220,6 +232,9 @@ func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardenco
 	if _, err := r.Helm.Install(ctx, wanted.release); err != nil {
 		return err
 	}
+	if err := extensionrights.Sync(ctx, r.Seed); err != nil {
+		return err
+	}
 	patch := client.MergeFrom(namespace.DeepCopy())
 	namespace.Annotations = component.Merge(namespace.Annotations, map[string]string{
 		checksumAnnotation: wanted.checksum, installedAt: time.Now().UTC().Format(time.RFC3339),
@@ -228,15 +243,11 @@ func (r *Reconciler) ensureInstalled(ctx context.Context, installation *gardenco
 }
 
 // podSecurity is the level that the pods of an extension must keep: what its registration says, else none.
-func (r *Reconciler) podSecurity(ctx context.Context, registration string) (string, error) {
-	object := &gardencorev1beta1.ControllerRegistration{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Name: registration}, object); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading ControllerRegistration %s: %w", registration, err)
+func podSecurity(registration *gardencorev1beta1.ControllerRegistration) string {
+	if level := registration.Annotations[gardencorev1beta1.AnnotationPodSecurityEnforce]; level != "" {
+		return level
 	}
-	if level := object.Annotations[gardencorev1beta1.AnnotationPodSecurityEnforce]; level != "" {
-		return level, nil
-	}
-	return component.PodSecurityPrivileged, nil
+	return component.PodSecurityPrivileged
 }
 
 // upToDate says whether the namespace holds what is wanted, installed not too long ago.
@@ -286,17 +297,20 @@ func (r *Reconciler) delete(ctx context.Context, installation *gardencorev1beta1
 		return ctrl.Result{}, nil
 	}
 	registration := installation.Spec.RegistrationRef.Name
-	if err := r.Helm.Uninstall(ctx, Namespace(registration), registration); err != nil {
+	if err := r.Helm.Uninstall(ctx, extensionrights.ExtensionNamespace(registration), registration); err != nil {
 		return ctrl.Result{}, errors.Join(err, r.report(ctx, installation,
 			conditions.New(gardencorev1beta1.ControllerInstallationInstalled, gardencorev1beta1.ConditionFalse, "DeletionFailed", err.Error())))
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(registration)}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: extensionrights.ExtensionNamespace(registration)}}
 	err := r.Seed.Delete(ctx, namespace)
 	if err == nil {
 		return ctrl.Result{RequeueAfter: unhealthyPeriod}, nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("deleting the extension's namespace: %w", err)
+	}
+	if err := extensionrights.Sync(ctx, r.Seed); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := r.access().remove(ctx, installation.Name); err != nil {
 		return ctrl.Result{}, fmt.Errorf("deleting the extension's service account in the garden: %w", err)

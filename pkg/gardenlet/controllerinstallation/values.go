@@ -88,9 +88,9 @@ func anyMap(from map[string]string) map[string]any {
 	return result
 }
 
-// checksum identifies a chart with its values and what is injected.
-func checksum(archive []byte, values map[string]any, injected bool) (string, error) {
-	rendered, err := json.Marshal([]any{values, injected})
+// checksum identifies a chart with its values, what is injected, and what the registration offers.
+func checksum(archive []byte, values map[string]any, injected bool, resources []gardencorev1beta1.ControllerResource) (string, error) {
+	rendered, err := json.Marshal([]any{values, injected, resources})
 	if err != nil {
 		return "", err
 	}

@@ -18,6 +18,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/await"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
 
 // Object is an extension object that can be written to the seed.
@@ -57,13 +58,18 @@ func (e *Error) Error() string { return fmt.Sprintf("%s %q: %s", e.Kind, e.Name,
 // ErrorCodes returns what the error means, for the status of the Shoot.
 func (e *Error) ErrorCodes() []gardencorev1beta1.ErrorCode { return e.Codes }
 
-// Deploy writes the object: mutate sets its specification. The annotations ask the extension to reconcile it. Without a
+// Deploy writes the object: mutate sets its specification. Before that, the extension gets its rights in the object's namespace. The annotations ask the extension to reconcile it. Without a
 // reason to (force is false, the specification is as it was, and the last operation succeeded) the extension is not
 // bothered.
 func Deploy(ctx context.Context, c client.Client, object Object, force bool, mutate func()) error {
-	_, err := controllerutil.CreateOrPatch(ctx, c, object, func() error {
+	pair := ""
+	result, err := controllerutil.CreateOrPatch(ctx, c, object, func() error {
 		before := object.DeepCopyObject().(Object)
 		mutate()
+		pair = extensionrights.Pair(kindOf(object), object.GetExtensionSpec().Type)
+		if err := extensionrights.Bind(ctx, c, object.GetNamespace(), pair, object.GetResourceVersion() == ""); err != nil {
+			return fmt.Errorf("rights of the extension: %w", err)
+		}
 		if force || needsOperation(before, object) {
 			annotate(object, gardencorev1beta1.GardenerOperation, gardencorev1beta1.GardenerOperationReconcile)
 			annotate(object, gardencorev1beta1.GardenerTimestamp, time.Now().UTC().Format(time.RFC3339Nano))
@@ -73,7 +79,10 @@ func Deploy(ctx context.Context, c client.Client, object Object, force bool, mut
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", describe(c, object), err)
 	}
-	return nil
+	if result != controllerutil.OperationResultCreated {
+		return nil
+	}
+	return extensionrights.Bind(ctx, c, object.GetNamespace(), pair, false)
 }
 
 // needsOperation says whether the extension has something to do.
@@ -176,6 +185,9 @@ func Destroy(ctx context.Context, c client.Client, object Object) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", describe(c, object), err)
 	}
+	if err := extensionrights.Ensure(ctx, c, object.GetNamespace()); err != nil {
+		return fmt.Errorf("rights of the extension of %s: %w", describe(c, object), err)
+	}
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -191,8 +203,16 @@ func Destroy(ctx context.Context, c client.Client, object Object) error {
 	return nil
 }
 
-// WaitGone waits until the object is gone.
+// WaitGone waits until the object is gone, and takes back the rights that the extension had because of it.
 func WaitGone[T Object](ctx context.Context, c client.WithWatch, object T, timing Timing) error {
+	extensionType := object.GetExtensionSpec().Type
+	if err := waitGone(ctx, c, object, timing); err != nil {
+		return err
+	}
+	return extensionrights.Release(ctx, c, object.GetNamespace(), kindOf(object), extensionType)
+}
+
+func waitGone[T Object](ctx context.Context, c client.WithWatch, object T, timing Timing) error {
 	if absent(c.Get(ctx, client.ObjectKeyFromObject(object), object)) {
 		return nil
 	}

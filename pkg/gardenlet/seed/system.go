@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"path"
 	"slices"
 	"time"
@@ -79,6 +80,26 @@ func ownNetworks(networks *gardencorev1beta1.SeedNetworks) []string {
 		list = append(list, *networks.Nodes)
 	}
 	return slices.DeleteFunc(append(list, networks.BlockCIDRs...), func(network string) bool { return network == "" })
+}
+
+// EgressRules are those of the seed's egress proxy.
+func EgressRules(networks *gardencorev1beta1.SeedNetworks, allowed []string) (egressproxy.Rules, error) {
+	var rules egressproxy.Rules
+	for _, network := range ownNetworks(networks) {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil {
+			return egressproxy.Rules{}, fmt.Errorf("networks of the seed: %w", err)
+		}
+		rules.Denied = append(rules.Denied, prefix)
+	}
+	for _, network := range allowed {
+		allowance, err := egressproxy.ParseAllowance(network)
+		if err != nil {
+			return egressproxy.Rules{}, fmt.Errorf("egress.allowedNetworks: %w", err)
+		}
+		rules.Allowed = append(rules.Allowed, allowance)
+	}
+	return rules, nil
 }
 
 // InstallCRDs applies the custom resource definitions of a seed.

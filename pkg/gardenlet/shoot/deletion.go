@@ -20,6 +20,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/await"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -232,6 +233,9 @@ func (o *Operation) destroyEtcds(ctx context.Context) error {
 
 // deleteNamespace deletes the namespace and waits until it is gone, and with it everything that is left.
 func (o *Operation) deleteNamespace(ctx context.Context) error {
+	if err := extensionrights.Forget(ctx, o.Seed, o.Plan.Namespace); err != nil {
+		return err
+	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Plan.Namespace}}
 	if err := client.IgnoreNotFound(o.Seed.Delete(ctx, namespace)); err != nil {
 		return fmt.Errorf("deleting Namespace %s: %w", namespace.Name, err)

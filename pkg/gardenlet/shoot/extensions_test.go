@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -64,6 +65,9 @@ func TestExtensionsGoInTheirTurn(t *testing.T) {
 	known := scheme.Builder{GroupVersion: extensionsv1alpha1.SchemeGroupVersion}
 	known.Register(&extensionsv1alpha1.Extension{}, &extensionsv1alpha1.ExtensionList{})
 	s, err := known.Build()
+	if err == nil {
+		err = clientgoscheme.AddToScheme(s)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
 	return o.apply(ctx, networkpolicies.Objects(o.Plan.Namespace, values)...)
 }
 
-// initializeSecrets makes the certificate authorities and the kubeconfigs, and tells extensions about the latter.
+// initializeSecrets makes the certificate authorities the kubeconfigs and the way out of the seed, and tells extensions about the latter two.
 func (o *Operation) initializeSecrets(ctx context.Context) error {
 	authority, err := egress.Authority(ctx, o.Seed)
 	if err != nil {
@@ -143,11 +143,15 @@ func (o *Operation) initializeSecrets(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.annotateCluster(ctx, apiServer.GenericTokenKubeconfigSecretName())
+	egressClient, err := manager.Generate(ctx, egress.ClientCertificate(o.Plan.Namespace))
+	if err != nil {
+		return err
+	}
+	return o.annotateCluster(ctx, apiServer.GenericTokenKubeconfigSecretName(), egressClient.Name)
 }
 
-// annotateCluster writes the name of the generic kubeconfig to the Cluster.
-func (o *Operation) annotateCluster(ctx context.Context, genericKubeconfig string) error {
+// annotateCluster writes to the Cluster which Secrets extensions give to what they run for the control plane.
+func (o *Operation) annotateCluster(ctx context.Context, genericKubeconfig, egressClient string) error {
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := o.Seed.Get(ctx, client.ObjectKey{Name: o.Plan.Namespace}, cluster); err != nil {
 		return fmt.Errorf("reading Cluster %s: %w", o.Plan.Namespace, err)
@@ -155,6 +159,7 @@ func (o *Operation) annotateCluster(ctx context.Context, genericKubeconfig strin
 	patch := client.MergeFrom(cluster.DeepCopy())
 	cluster.Annotations = component.Merge(cluster.Annotations, map[string]string{
 		gardencorev1beta1.AnnotationGenericTokenKubeconfigSecretName: genericKubeconfig,
+		gardencorev1beta1.AnnotationEgressClientSecretName:           egressClient,
 	})
 	return o.Seed.Patch(ctx, cluster, patch)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Inputs is everything that decides about a shoot. A Plan is made from nothing else. All of it comes from the garden, except
-// whether the shoot is asleep.
+// whether the shoot is asleep, and what the seed's operator allows.
 type Inputs struct {
 	Shoot        *gardencorev1beta1.Shoot
 	Seed         *gardencorev1beta1.Seed
@@ -32,6 +32,8 @@ type Inputs struct {
 	Registrations []gardencorev1beta1.ControllerRegistration
 	// Files are what the settings of kube-apiserver refer to.
 	Files apiserverconfig.Files
+	// InsecureKubeconfigs says that kubeconfigs among the files may name a proxy and turn off verification.
+	InsecureKubeconfigs bool
 	// GardenIdentity is the identity of the garden.
 	GardenIdentity string
 	// Asleep says that the shoot has no machines any more, and that its API server is stopped or about to be.

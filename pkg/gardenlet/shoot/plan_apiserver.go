@@ -133,7 +133,8 @@ func applyEncryption(values *kubeapiserver.Values, user *gardencorev1beta1.Encry
 func (p *Plan) applyFiles(in *Inputs, user *gardencorev1beta1.KubeAPIServerConfig) error {
 	values := &p.APIServer.Values
 	own := values.ServiceAccounts
-	config, errs, err := apiserverconfig.Parse(&in.Files, user, append([]string{own.Issuer}, own.AcceptedIssuers...), apiServerPath)
+	rules := apiserverconfig.Rules{Issuers: append([]string{own.Issuer}, own.AcceptedIssuers...), InsecureKubeconfigs: in.InsecureKubeconfigs}
+	config, errs, err := apiserverconfig.Parse(&in.Files, user, rules, apiServerPath)
 	if err != nil {
 		return err
 	}

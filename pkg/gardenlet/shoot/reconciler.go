@@ -221,6 +221,7 @@ func (r *Reconciler) prepare(ctx context.Context, log logr.Logger, shoot *garden
 	if err != nil {
 		return nil, err
 	}
+	in.InsecureKubeconfigs = r.Config.Egress.InsecureKubeconfigs
 	if in.Asleep, err = isAsleep(ctx, r.Seed, TechnicalID(in.ProjectName, shoot)); err != nil {
 		return nil, err
 	}

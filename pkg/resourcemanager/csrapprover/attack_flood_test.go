@@ -4,22 +4,16 @@ import (
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
@@ -27,76 +21,56 @@ import (
 // countingMachines is a seed with one machine, node n1, that counts who asks for it.
 type countingMachines struct {
 	client.Reader
-	asked atomic.Int64
+	asked int
 }
 
 func (c *countingMachines) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	c.asked.Add(1)
+	c.asked++
 	list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{nodeLabel: "n1"}}}}
 	return nil
 }
 
-// hostileShoot is the API server of a shoot whose owner made many requests that look like a node's, for an address that it does not have.
-type hostileShoot struct {
-	requests    int
-	nodesAsked  atomic.Int64
-	certificate []byte
+// countingNodes is the API server of a shoot, with nodes that have no address.
+type countingNodes struct {
+	client.Client
+	asked int
 }
 
-func (s *hostileShoot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	answer := func(text string) { _, _ = w.Write([]byte(text)) }
-	switch {
-	case r.URL.Path == "/api":
-		answer(`{"kind": "APIVersions", "versions": ["v1"]}`)
-	case r.URL.Path == "/apis":
-		answer(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`)
-	case r.URL.Path == "/api/v1":
-		answer(`{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "nodes", "singularName": "node", "namespaced": false, "kind": "Node", "verbs": ["get"]}]}`)
-	case strings.HasPrefix(r.URL.Path, "/api/v1/nodes/"):
-		s.nodesAsked.Add(1)
-		answer(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}}`)
-	case r.URL.Query().Get("watch") != "":
-		for i := range s.requests {
-			csr := certificatesv1.CertificateSigningRequest{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
+func (c *countingNodes) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	c.asked++
+	return nil
+}
+
+// The cluster-admin of a shoot may leave any number of requests pending that look like a node's, for an address that it does not have. They
+// must not be what the seed is busy with.
+func TestAttackFloodOfPendingRequests(t *testing.T) {
+	const requests, seconds, perSecond = 2000, 60, 20
+	certificate := encode(t, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{nodesGroup}}, IPAddresses: []net.IP{net.ParseIP("10.0.0.1")},
+	})
+	synctest.Test(t, func(t *testing.T) {
+		seed, shoot := &countingMachines{}, &countingNodes{}
+		approver := newApprover("shoot", &target.Target{Client: shoot}, seed)
+		go approver.work(t.Context())
+		for i := range requests {
+			err := approver.handle(watch.Event{Type: watch.Added, Object: &certificatesv1.CertificateSigningRequest{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i), CreationTimestamp: metav1.Now()},
 				Spec: certificatesv1.CertificateSigningRequestSpec{
 					SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:n1", Groups: []string{nodesGroup},
-					Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}, Request: s.certificate,
+					Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}, Request: certificate,
 				},
+			}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": csr})
 		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}
-}
-
-// The cluster-admin of a shoot may leave any number of requests pending. They must not be what the seed is busy with.
-func TestAttackFloodOfPendingRequests(t *testing.T) {
-	const seconds, perSecond = 2, 20
-	shoot := &hostileShoot{requests: 2000, certificate: encode(t, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{nodesGroup}}, IPAddresses: []net.IP{net.ParseIP("10.0.0.1")},
-	})}
-	server := httptest.NewServer(shoot)
-	t.Cleanup(server.Close)
-	const kubeconfig = `{"current-context": "c", "clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: target.SecretName}, Data: map[string][]byte{target.SecretKey: fmt.Appendf(nil, kubeconfig, server.URL)},
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	seed := &countingMachines{}
-	reconciler := &Reconciler{Machines: seed, Targets: target.NewStaticRegistry(fake.NewClientBuilder().WithObjects(secret).Build()), Context: ctx, Again: func(string) {}}
-	if _, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(secret)}); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(seconds * time.Second)
-	if asked := seed.asked.Load(); asked == 0 || asked > seconds*perSecond {
-		t.Errorf("%d requests cost the seed %d requests in %d s, want some, and at most %d a second", shoot.requests, asked, seconds, perSecond)
-	}
-	if asked := shoot.nodesAsked.Load(); asked == 0 || asked > seconds*perSecond {
-		t.Errorf("%d requests cost the shoot's API server %d requests in %d s, want some, and at most %d a second", shoot.requests, asked, seconds, perSecond)
-	}
+		time.Sleep(seconds * time.Second)
+		approver.queue.work.ShutDown()
+		synctest.Wait()
+		for who, asked := range map[string]int{"the seed": seed.asked, "the shoot's API server": shoot.asked} {
+			if asked == 0 || asked > seconds*perSecond {
+				t.Errorf("%d requests cost %s %d requests in %d s, want some, and at most %d a second", requests, who, asked, seconds, perSecond)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ package connectproxy
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
@@ -104,20 +105,29 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.join(lifetime(r), client, backend, r.URL.Host)
 }
 
-// clientKey finds the name of the client in the context of a request.
+// clientKey finds the subject of the client's certificate in the context of a request.
 type clientKey struct{}
 
 func withClient(r *http.Request) context.Context {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return r.Context()
 	}
-	return context.WithValue(r.Context(), clientKey{}, r.TLS.VerifiedChains[0][0].Subject.CommonName)
+	return context.WithValue(r.Context(), clientKey{}, r.TLS.VerifiedChains[0][0].Subject)
 }
 
 // Client returns the common name of the verified certificate of who asked for a connection, in a DialFunc; empty without one.
 func Client(ctx context.Context) string {
-	name, _ := ctx.Value(clientKey{}).(string)
-	return name
+	name, _ := ctx.Value(clientKey{}).(pkix.Name)
+	return name.CommonName
+}
+
+// Organization returns the first organization in that certificate; empty without one.
+func Organization(ctx context.Context) string {
+	name, _ := ctx.Value(clientKey{}).(pkix.Name)
+	if len(name.Organization) == 0 {
+		return ""
+	}
+	return name.Organization[0]
 }
 
 // lifetimeKey finds the context of Serve in that of a request.

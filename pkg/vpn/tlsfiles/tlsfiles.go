@@ -1,5 +1,5 @@
-// Package tlsfiles serves TLS with certificates from files that may be replaced while the process runs, as mounted
-// Secrets are.
+// Package tlsfiles serves and uses TLS with certificates from files that may be replaced while the process runs, as
+// mounted Secrets are.
 package tlsfiles
 
 import (
@@ -14,15 +14,15 @@ import (
 // recheck bounds how often files are looked at. Kubelet itself takes up to a minute to replace them.
 const recheck = 10 * time.Second
 
-// Files names a server certificate and the CA of its clients.
+// Files names the certificate of one side and the CA of the other.
 type Files struct {
-	Cert, Key, ClientCA string
+	Cert, Key, CA string
 }
 
 // ServerConfig returns a configuration for TLS 1.2 and newer that requires client certificates of the CA. It fails
 // when the files cannot be used now. Later, files that cannot be used leave the last good ones in place.
 func ServerConfig(files Files) (*tls.Config, error) {
-	r := &reloader{files: files, now: time.Now}
+	r := &reloader{files: files, now: time.Now, build: server}
 	if err := r.load(); err != nil {
 		return nil, err
 	}
@@ -32,9 +32,20 @@ func ServerConfig(files Files) (*tls.Config, error) {
 	}, nil
 }
 
+// ClientConfig returns the configuration for a connection to a server of the CA: what the files hold when it is called.
+// It fails when the files cannot be used now. Later, files that cannot be used leave the last good ones in place.
+func ClientConfig(files Files) (current func() *tls.Config, err error) {
+	r := &reloader{files: files, now: time.Now, build: client}
+	if err := r.load(); err != nil {
+		return nil, err
+	}
+	return r.current, nil
+}
+
 type reloader struct {
 	files Files
 	now   func() time.Time
+	build func(tls.Certificate, *x509.CertPool) *tls.Config
 
 	mu      sync.Mutex
 	config  *tls.Config
@@ -74,7 +85,7 @@ func (r *reloader) loadLocked() error {
 	if r.config != nil && version == r.version {
 		return nil
 	}
-	config, err := r.files.read()
+	config, err := r.read()
 	if err != nil {
 		return err
 	}
@@ -84,7 +95,7 @@ func (r *reloader) loadLocked() error {
 
 func (f Files) version() (version, error) {
 	var v version
-	for i, path := range []string{f.Cert, f.Key, f.ClientCA} {
+	for i, path := range []string{f.Cert, f.Key, f.CA} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return v, fmt.Errorf("TLS file: %w", err)
@@ -94,25 +105,35 @@ func (f Files) version() (version, error) {
 	return v, nil
 }
 
-func (f Files) read() (*tls.Config, error) {
-	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+func (r *reloader) read() (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key)
 	if err != nil {
-		return nil, fmt.Errorf("loading certificate %s with key %s: %w", f.Cert, f.Key, err)
+		return nil, fmt.Errorf("loading certificate %s with key %s: %w", r.files.Cert, r.files.Key, err)
 	}
-	pem, err := os.ReadFile(f.ClientCA)
+	pem, err := os.ReadFile(r.files.CA)
 	if err != nil {
-		return nil, fmt.Errorf("reading client CA: %w", err)
+		return nil, fmt.Errorf("reading CA: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("client CA %s has no PEM certificate", f.ClientCA)
+		return nil, fmt.Errorf("CA %s has no PEM certificate", r.files.CA)
 	}
-	return &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{cert},
-		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    pool,
-		// An HTTP/2 stream cannot be taken over for CONNECT as a connection can.
-		NextProtos: []string{"http/1.1"},
-	}, nil
+	return r.build(cert, pool), nil
+}
+
+func server(cert tls.Certificate, clients *x509.CertPool) *tls.Config {
+	config := http1(cert)
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clients
+	return config
+}
+
+func client(cert tls.Certificate, servers *x509.CertPool) *tls.Config {
+	config := http1(cert)
+	config.RootCAs = servers
+	return config
+}
+
+// http1 leaves HTTP/2 out: one of its streams cannot be taken over for CONNECT as a connection can.
+func http1(cert tls.Certificate) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
 }

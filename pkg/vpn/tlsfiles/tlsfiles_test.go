@@ -33,7 +33,7 @@ func write(t *testing.T, files Files, name string) {
 	}
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	for path, content := range map[string][]byte{
-		files.Cert: cert, files.ClientCA: cert, files.Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+		files.Cert: cert, files.CA: cert, files.Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
 	} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func write(t *testing.T, files Files, name string) {
 
 func newFiles(t *testing.T) Files {
 	dir := t.TempDir()
-	return Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	return Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
 }
 
 func nameOf(t *testing.T, config *tls.Config) string {
@@ -59,7 +59,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	files := newFiles(t)
 	write(t, files, "first")
 	now := time.Unix(1_700_000_000, 0)
-	r := &reloader{files: files, now: func() time.Time { return now }}
+	r := &reloader{files: files, now: func() time.Time { return now }, build: server}
 	if err := r.load(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +78,21 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	now = now.Add(recheck)
 	if got := nameOf(t, r.current()); got != "the second, longer than the first" {
 		t.Errorf("with a broken key: got %q, want the last good certificate", got)
+	}
+}
+
+func TestClientConfig(t *testing.T) {
+	files := newFiles(t)
+	if _, err := ClientConfig(files); err == nil {
+		t.Error("missing files were accepted")
+	}
+	write(t, files, "first")
+	current, err := ClientConfig(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config := current(); nameOf(t, config) != "first" || config.RootCAs == nil || config.InsecureSkipVerify {
+		t.Errorf("got %+v", config)
 	}
 }
 

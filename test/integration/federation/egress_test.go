@@ -48,7 +48,7 @@ func (s *apiServers) startEgress() (selector string, err error) {
 		return "", err
 	}
 	server := proxy.New(proxy.Config{
-		TLS: tlsfiles.Files{Cert: s.file("egress.crt"), Key: s.file("egress.key"), ClientCA: s.file("egress-ca.crt")}, Log: logr.Discard(), Dial: dialInSeed,
+		TLS: tlsfiles.Files{Cert: s.file("egress.crt"), Key: s.file("egress.key"), CA: s.file("egress-ca.crt")}, Log: logr.Discard(), Dial: dialInSeed,
 	})
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

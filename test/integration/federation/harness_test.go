@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -33,10 +36,12 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
+	"github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/test/integration/environment"
+	"github.com/trellis-garden/trellis/test/seedegress"
 )
 
 var (
@@ -116,7 +121,7 @@ func startAll(servers *apiServers) error {
 	if fleet, err = newClient(fleetConfig, scheme); err != nil {
 		return err
 	}
-	if err := errors.Join(crds.Install(ctx, fleet), admission.Install(ctx, fleet), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
+	if err := errors.Join(crds.Install(ctx, fleet), installPolicies(), fleetextension.ApplyRBAC(ctx, fleet)); err != nil {
 		return err
 	}
 	for _, name := range memberNames {
@@ -131,6 +136,44 @@ func startAll(servers *apiServers) error {
 		}
 	}
 	return nil
+}
+
+// installPolicies returns when the API server enforces them. It learns of policies in the order in which they were written, and of
+// bindings too, so all are enforced once one is that was written last.
+func installPolicies() error {
+	if err := admission.Install(ctx, fleet); err != nil {
+		return err
+	}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "last-"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				},
+			}}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "probe", Expression: "object.metadata.name == 'last-probe'"}},
+			Validations:     []admissionregistrationv1.Validation{{Expression: "false"}},
+		},
+	}
+	if err := fleet.Create(ctx, policy); err != nil {
+		return err
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	if err := fleet.Create(ctx, binding); err != nil {
+		return err
+	}
+	enforced := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := fleet.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "last-probe"}}, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), policy.Name), nil
+	})
+	return errors.Join(enforced, fleet.Delete(ctx, binding), fleet.Delete(ctx, policy))
 }
 
 // newClient records what tests create.
@@ -189,6 +232,9 @@ func startFederationWith(t *testing.T, way func(*rest.Config), changes ...func(*
 		ProbeInterval: 200 * time.Millisecond, SurveyInterval: time.Second, FailureThreshold: 500 * time.Millisecond, SuccessThreshold: 200 * time.Millisecond,
 	}
 	options.Deletions.AtLeast = 10_000
+	// An operator lets fleets reach this machine, where the members are.
+	proxy := seedegress.Start(t, egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("127.0.0.0/8")}}}, seedegress.World{})
+	options.Dial = proxy.Dialer(t, fleetNamespace).DialContext
 	for _, change := range changes {
 		change(&options)
 	}

@@ -91,7 +91,7 @@ func TestJoinAndUnjoin(t *testing.T) {
 	if err := edge.Get(ctx, types.NamespacedName{Namespace: access, Name: access}, account); err != nil || len(account.OwnerReferences) != 1 {
 		t.Fatalf("got %+v, %v", account, err)
 	}
-	if err := registration.Unjoin(ctx, fleet, "edge", 30*time.Second, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, fleet, "edge", patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("edge"))
@@ -197,11 +197,11 @@ func TestJoinTellsWhatFails(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	options.Endpoint, options.Timeout = "", 30*time.Second
+	options.Endpoint, options.Timeout = "", patience
 	if err := registration.Join(context.Background(), fleet, edge, config, options); err != nil {
 		t.Fatalf("joining it again corrects the address: %v", err)
 	}
-	if err := registration.Unjoin(ctx, fleet, "faraway", 30*time.Second, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, fleet, "faraway", patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("faraway"))

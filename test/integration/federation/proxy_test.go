@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -142,10 +141,11 @@ func TestMembersThroughTheFleet(t *testing.T) {
 	})
 	t.Run("who asks cannot say to be somebody else", func(t *testing.T) { cannotPretend(t, base) })
 	t.Run("who has a name that means something in the member has another there", func(t *testing.T) { attacksByName(t, edge, base) })
+	t.Run("the impersonator is nobody whom the fleet never is", func(t *testing.T) { attacksByImpersonator(t, config) })
 	t.Run("watches stream", func(t *testing.T) { streams(t, edge, base) })
 	t.Run("a token that the member does not know any more is replaced", func(t *testing.T) { replacesToken(t, base) })
 	t.Run("what leaves takes its impersonator along", func(t *testing.T) {
-		if err := registration.Unjoin(ctx, fleet, "proxied", 30*time.Second, t.Logf); err != nil {
+		if err := registration.Unjoin(ctx, fleet, "proxied", patience, t.Logf); err != nil {
 			t.Fatal(err)
 		}
 		finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace("proxied"))
@@ -260,7 +260,7 @@ func streams(t *testing.T, edge client.Client, base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stream, err := raw.Get().AbsPath("/api/v1/namespaces/"+namespace+"/configmaps").Param("watch", "true").Stream(bounded)
 	if err != nil {

@@ -425,7 +425,7 @@ func renewsCertificate(t *testing.T, p *pulled, namespace string) {
 }
 
 func unjoins(t *testing.T, p *pulled, namespace string, ended <-chan error) {
-	if err := registration.Unjoin(ctx, fleet, p.name, 30*time.Second, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, fleet, p.name, patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))
@@ -493,7 +493,7 @@ func TestPullMemberWithoutAgentLeaves(t *testing.T) {
 	startFederation(t)
 	p := invite(t, "vanished", registration.Allowance{})
 	waitForNamespaceOf(t, p.name)
-	if err := registration.Unjoin(ctx, fleet, p.name, 30*time.Second, t.Logf); err != nil {
+	if err := registration.Unjoin(ctx, fleet, p.name, patience, t.Logf); err != nil {
 		t.Fatal(err)
 	}
 	finalizeNamespace(t, clusterv1alpha1.ExecutionNamespace(p.name))

@@ -204,7 +204,7 @@ func referrer(t *testing.T, field, namespace string, to target) client.Object {
 // TestAttackReaderReferences has somebody name, in each field that gives access to another object, one that he may not read: the admin of a
 // project one of another project, and who orders shoots and reads no Secret one of his own project.
 func TestAttackReaderReferences(t *testing.T) {
-	const project, others = "refs", "refs-b"
+	const project, others = "readers", "readers-b"
 	startControllerManager(t)
 	newPeople(t, project)
 	namespace, foreign := newReferences(t, project), corev1beta1.ProjectNamePrefix+others

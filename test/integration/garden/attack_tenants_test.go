@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
@@ -48,6 +50,45 @@ func TestAttackMembersThroughServiceAccounts(t *testing.T) {
 	})
 	if err := makes(secretIn(own.Namespace, "other"))(admin); err != nil {
 		t.Errorf("any other Secret: %v", err)
+	}
+}
+
+// TestAttackObjectsWithoutEnd plays an admin of a project who fills the garden's etcd with small objects.
+func TestAttackObjectsWithoutEnd(t *testing.T) {
+	const name = "hoarders"
+	startControllerManager(t)
+	newPeople(t, name)
+	namespace := corev1beta1.ProjectNamePrefix + name
+	owner := clientsOf(t, person("owner", name))[person("owner", name)]
+	meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: "one-more-"}
+	objects := map[corev1.ResourceName]client.Object{
+		"count/secrets": &corev1.Secret{ObjectMeta: meta}, "count/configmaps": &corev1.ConfigMap{ObjectMeta: meta}, "count/serviceaccounts": &corev1.ServiceAccount{ObjectMeta: meta},
+		"count/roles.rbac.authorization.k8s.io": &rbacv1.Role{ObjectMeta: meta},
+	}
+	more := func(object client.Object) error {
+		return owner.Create(context.Background(), object.DeepCopyObject().(client.Object))
+	}
+	for _, object := range objects {
+		eventually(t, func() error { return more(object) }) // until the owner is one
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gardener"}}
+	eventually(t, func() error { // as after as many objects as are allowed
+		if err := get(quota); err != nil {
+			return err
+		}
+		if used := quota.Status.Used["count/secrets"]; used.Value() != 2 {
+			return fmt.Errorf("%s Secrets are counted, want that of the project and the owner's", &used)
+		}
+		quota.Status.Used = quota.Status.Hard
+		return env.Client.Status().Update(context.Background(), quota)
+	})
+	for what, object := range objects {
+		eventually(t, func() error {
+			if err := more(object); !apierrors.IsForbidden(err) {
+				return fmt.Errorf("%s: one more: %v, want forbidden; the quota is %v", what, err, quota.Status.Hard)
+			}
+			return nil
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -185,8 +186,11 @@ func testCertificates(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-abcdef", Labels: map[string]string{seedmanagementv1alpha1.BootstrapSeedLabel: "local"},
 		},
-		Type:       corev1.SecretTypeBootstrapToken,
-		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
+		Type: corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{
+			"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+			"expiration": time.Now().Add(24 * time.Hour).Format(time.RFC3339),
+		},
 	})
 	for name, test := range map[string]struct {
 		organizations []string

@@ -25,6 +25,7 @@ import (
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
 	"github.com/trellis-garden/trellis/pkg/controllermanager"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 )
 
 // TestUpkeep shows what garden-controller-manager does to objects that are there: it protects, merges, updates and expires them.
@@ -53,7 +54,9 @@ func startControllerManager(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- controllermanager.Run(ctx, config, controllermanager.Options{HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true})
+		done <- controllermanager.Run(ctx, config, controllermanager.Options{
+			HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, ProjectQuotas: project.DefaultQuotas(),
+		})
 	}()
 	t.Cleanup(func() {
 		cancel()

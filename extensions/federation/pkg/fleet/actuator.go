@@ -55,6 +55,10 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	if err != nil {
 		return err
 	}
+	egressClient, err := shoot.EgressClient()
+	if err != nil {
+		return err
+	}
 	fleet, err := cluster.ShootClient(ctx, a.Client, namespace, a.FleetScheme)
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func (a *Actuator) Reconcile(ctx context.Context, _ logr.Logger, object *extensi
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, deployment, func() error {
-		fillDeployment(deployment, kubeconfig, a.Image, config)
+		fillDeployment(deployment, kubeconfig, egressClient, a.Image, config)
 		if reachesSeed(shoot) {
 			serveMembers(&deployment.Spec.Template.Spec.Containers[0])
 		}

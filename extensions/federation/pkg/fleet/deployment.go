@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,11 +24,13 @@ const (
 	accessSecretName = "shoot-access-" + Name
 	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
 	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
-	healthPort    = 8081
+	// egressDir has what the process shows the egress proxy of the seed.
+	egressDir  = "/var/run/secrets/trellis.garden/egress"
+	healthPort = 8081
 )
 
 // fillDeployment sets what this package cares about; labels and defaults that others add stay.
-func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, config apis.FleetConfig) {
+func fillDeployment(deployment *appsv1.Deployment, kubeconfig, egressClient, image string, config apis.FleetConfig) {
 	selector := map[string]string{"app": "kubernetes", "role": Name}
 	deployment.Labels = merge(deployment.Labels, map[string]string{"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane"})
 	spec := &deployment.Spec
@@ -42,8 +45,7 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, con
 		"app": "kubernetes", "role": Name, "gardener.cloud/role": "controlplane",
 		"networking.gardener.cloud/to-dns":                              "allowed",
 		"networking.resources.gardener.cloud/to-kube-apiserver-tcp-443": "allowed",
-		"networking.gardener.cloud/to-public-networks":                  "allowed",
-		"networking.gardener.cloud/to-private-networks":                 "allowed",
+		"networking.resources.gardener.cloud/to-garden-egress-tcp-9444": "allowed",
 	}
 	pod := &spec.Template.Spec
 	pod.AutomountServiceAccountToken = new(false)
@@ -51,7 +53,7 @@ func fillDeployment(deployment *appsv1.Deployment, kubeconfig, image string, con
 	pod.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	pod.TerminationGracePeriodSeconds = new(int64(5))
 	pod.Containers = []corev1.Container{container(image, config)}
-	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig)}
+	pod.Volumes = []corev1.Volume{kubeconfigVolume(kubeconfig), egressVolume(egressClient)}
 }
 
 func container(image string, config apis.FleetConfig) corev1.Container {
@@ -59,9 +61,11 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 		Name:            Name,
 		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Args:            append([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, Arguments(config)...),
+		Args:            slices.Concat([]string{"--kubeconfig=" + kubeconfigDir + "/kubeconfig"}, EgressArguments(), Arguments(config)),
 		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(memoryTarget(config), 10)}},
-		VolumeMounts:    []corev1.VolumeMount{{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true}, {Name: "egress", MountPath: egressDir, ReadOnly: true},
+		},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memoryRequest(config)},
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: memoryLimit(config)},
@@ -72,6 +76,14 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 		},
 		ReadinessProbe: probe("/readyz", 2),
 		LivenessProbe:  probe("/healthz", 10),
+	}
+}
+
+// EgressArguments have the process leave the seed through its egress proxy.
+func EgressArguments() []string {
+	return []string{
+		fmt.Sprintf("--egress-proxy=%s:%d", proxy.Host, egress.OutsidePort),
+		"--egress-cert-file=" + egressDir + "/tls.crt", "--egress-key-file=" + egressDir + "/tls.key", "--egress-ca-file=" + egressDir + "/ca.crt",
 	}
 }
 
@@ -126,4 +138,8 @@ func kubeconfigVolume(kubeconfig string) corev1.Volume {
 		DefaultMode: new(int32(0o444)),
 		Sources:     []corev1.VolumeProjection{source(kubeconfig, "kubeconfig"), source(accessSecretName, "token")},
 	}}}
+}
+
+func egressVolume(secret string) corev1.Volume {
+	return corev1.Volume{Name: "egress", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o444))}}}
 }

@@ -38,6 +38,6 @@ func TestMembersAreServedWhereTheAPIServerReachesThePod(t *testing.T) {
 
 func TestDeployment(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--demo--fleet", Name: Name}}
-	fillDeployment(deployment, "generic-token-kubeconfig", "federation:1", apis.FleetConfig{})
+	fillDeployment(deployment, "generic-token-kubeconfig", "egress-client", "federation:1", apis.FleetConfig{})
 	golden.Check(t, "deployment", deployment)
 }

@@ -14,9 +14,13 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
-const roleName = "trellis.garden:federation"
+const (
+	roleName        = "trellis.garden:federation"
+	mastersRoleName = "trellis.garden:federation:masters"
+)
 
 // fleetRules is what the controllers do in a fleet: read whatever a policy may select, write statuses, and own what
 // federation consists of.
@@ -35,13 +39,20 @@ func fleetRules() []rbacv1.PolicyRule {
 		// Agents of members renew their certificates.
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: []string{"kubernetes.io/kube-apiserver-client"}, Verbs: []string{"approve"}},
-		// Requests for Clusters are handed back as those of who asked (package memberapi). Nothing else is done as somebody else.
-		{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}},
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"impersonate"}},
+		// Requests for Clusters are handed back as those of who asked (package memberapi). Nothing else is done as somebody else: the verb
+		// "impersonate" would allow that. Extra fields are subresources of any name.
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"impersonate:user-info"}},
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate:serviceaccount"}},
+		{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"}, Verbs: append(registration.ImpersonateOn("user-info"), registration.ImpersonateOn("serviceaccount")...)},
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{memberapi.APIServiceName, memberapi.TrialAPIServiceName}, Verbs: []string{"delete", "patch"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 	}
+}
+
+// mastersRules is what registration.MastersGroup may do.
+func mastersRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters", "clusters/status"}, Verbs: []string{"*"}}}
 }
 
 // credentialsRules is what the controllers do in the namespace of the members' credentials: renew them, make those of impersonators, and
@@ -61,26 +72,35 @@ func revisionsRules() []rbacv1.PolicyRule {
 
 // ApplyRBAC lets the controllers' service account do in the fleet what they do there.
 func ApplyRBAC(ctx context.Context, fleet client.Client) error {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = fleetRules(); return nil }); err != nil {
-		return fmt.Errorf("cluster role %s in the fleet: %w", roleName, err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: roleName}}
-	if _, err := controllerutil.CreateOrPatch(ctx, fleet, binding, func() error {
-		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleName}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("cluster role binding %s in the fleet: %w", roleName, err)
-	}
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: Name, Namespace: metav1.NamespaceSystem}
+	masters := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registration.MastersGroup}
 	return errors.Join(
-		applyNamespaceRBAC(ctx, fleet, clusterv1alpha1.CredentialsNamespace, credentialsRules(), binding.Subjects),
-		applyNamespaceRBAC(ctx, fleet, workv1alpha2.RevisionsNamespace, revisionsRules(), binding.Subjects),
+		applyClusterRBAC(ctx, fleet, roleName, fleetRules(), account),
+		applyClusterRBAC(ctx, fleet, mastersRoleName, mastersRules(), masters),
+		applyNamespaceRBAC(ctx, fleet, clusterv1alpha1.CredentialsNamespace, credentialsRules(), account),
+		applyNamespaceRBAC(ctx, fleet, workv1alpha2.RevisionsNamespace, revisionsRules(), account),
 	)
 }
 
+// applyClusterRBAC lets somebody do something everywhere.
+func applyClusterRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule, subject rbacv1.Subject) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, role, func() error { role.Rules = rules; return nil }); err != nil {
+		return fmt.Errorf("cluster role %s in the fleet: %w", name, err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := controllerutil.CreateOrPatch(ctx, fleet, binding, func() error {
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+		binding.Subjects = []rbacv1.Subject{subject}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("cluster role binding %s in the fleet: %w", name, err)
+	}
+	return nil
+}
+
 // applyNamespaceRBAC lets the controllers do more in a namespace, which it creates.
-func applyNamespaceRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) error {
+func applyNamespaceRBAC(ctx context.Context, fleet client.Client, name string, rules []rbacv1.PolicyRule, subject rbacv1.Subject) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := controllerutil.CreateOrPatch(ctx, fleet, namespace, func() error { return nil }); err != nil {
 		return fmt.Errorf("namespace %s in the fleet: %w", namespace.Name, err)
@@ -92,7 +112,7 @@ func applyNamespaceRBAC(ctx context.Context, fleet client.Client, name string, r
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: roleName}}
 	if _, err := controllerutil.CreateOrPatch(ctx, fleet, binding, func() error {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName}
-		binding.Subjects = subjects
+		binding.Subjects = []rbacv1.Subject{subject}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("role binding %s in the fleet: %w", client.ObjectKeyFromObject(binding), err)

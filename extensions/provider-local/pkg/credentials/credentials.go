@@ -10,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/extensions/pkg/extension"
 	"github.com/trellis-garden/trellis/extensions/provider-local/pkg/cloud/api"
+	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
@@ -31,7 +33,7 @@ type Source struct {
 }
 
 // Client returns a client for the cloud of the Secret. A Secret without a token, or none, means the operator's cloud; so does one with
-// a token of the garden: the local cloud has tokens of its own.
+// a token of the garden: the local cloud has tokens of its own. Only an error that says that there is no token tells the user to act.
 func (s Source) Client(ctx context.Context, ref corev1.SecretReference) (*api.Client, error) {
 	secret, err := s.read(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
@@ -54,7 +56,8 @@ func (s Source) Client(ctx context.Context, ref corev1.SecretReference) (*api.Cl
 	// The operator's token goes to the operator's cloud only.
 	result = &api.Client{Endpoint: s.Endpoint, Token: string(secret.Data[KeyToken])}
 	if result.Token == "" {
-		return nil, fmt.Errorf("no token for the local cloud: Secret %s/%s has no key %s, and neither has %s", ref.Namespace, ref.Name, KeyToken, s.Secret)
+		err := fmt.Errorf("no token for the local cloud: Secret %s/%s has no key %s, and neither has %s", ref.Namespace, ref.Name, KeyToken, s.Secret)
+		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
 	}
 	return result, nil
 }

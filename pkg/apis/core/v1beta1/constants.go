@@ -73,6 +73,9 @@ const (
 	BackupEntryForceDeletion = "backupentry.core.gardener.cloud/force-deletion"
 	// AnnotationGenericTokenKubeconfigSecretName names, on a Cluster, the Secret with the kubeconfig that reads its token from a file.
 	AnnotationGenericTokenKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
+	// AnnotationEgressClientSecretName names, on a Cluster, the Secret by which what extensions run for the control plane leaves the seed:
+	// tls.crt and tls.key for the egress proxy, and its authority, ca.crt.
+	AnnotationEgressClientSecretName = "egress-client.secret.trellis.garden/name"
 	// AnnotationShootUID is the UID of the Shoot on objects in its seed.
 	AnnotationShootUID = "shoot.gardener.cloud/uid"
 	// AnnotationPodSecurityEnforce, on a ControllerRegistration, is the level of PodSecurity that the extension's namespace in seeds enforces:

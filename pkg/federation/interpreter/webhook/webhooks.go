@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	configv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/config/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
+	"github.com/trellis-garden/trellis/pkg/federation/outside"
 )
 
 // Limits of webhooks.
@@ -83,7 +83,9 @@ func matchesKind(rule configv1alpha1.Rule, kind schema.GroupVersionKind) bool {
 type Builder struct {
 	// Services finds the Services that webhooks are behind; nil refuses them.
 	Services client.Reader
-	built    map[string]*webhook
+	// Dial connects to webhooks; nil is outside.Direct.
+	Dial  outside.Dial
+	built map[string]*webhook
 }
 
 // Build gives the webhooks of all configurations, and errors by the name of the configuration. A webhook with an error answers
@@ -124,11 +126,11 @@ func (b *Builder) one(configuration string, spec *configv1alpha1.ResourceInterpr
 	if spec.TimeoutSeconds != nil {
 		hook.timeout = min(max(time.Duration(*spec.TimeoutSeconds)*time.Second, time.Second), maxTimeout)
 	}
-	hook.broken = hook.configure(spec)
+	hook.broken = hook.configure(spec, b.Dial)
 	return hook
 }
 
-func (h *webhook) configure(spec *configv1alpha1.ResourceInterpreterWebhook) error {
+func (h *webhook) configure(spec *configv1alpha1.ResourceInterpreterWebhook, dial outside.Dial) error {
 	if !slices.Contains(spec.InterpreterContextVersions, configv1alpha1.GroupVersion.Version) {
 		return fmt.Errorf("interpreterContextVersions: must contain %s", configv1alpha1.GroupVersion.Version)
 	}
@@ -157,9 +159,12 @@ func (h *webhook) configure(spec *configv1alpha1.ResourceInterpreterWebhook) err
 			return errors.New("clientConfig.caBundle: has no certificate in PEM")
 		}
 	}
+	if dial == nil {
+		dial = outside.Direct
+	}
 	h.client = &http.Client{
 		Transport: &http.Transport{
-			TLSClientConfig: settings, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext, TLSHandshakeTimeout: 5 * time.Second,
+			TLSClientConfig: settings, DialContext: dial, TLSHandshakeTimeout: 5 * time.Second,
 			MaxConnsPerHost: maxQuestions, IdleConnTimeout: 30 * time.Second, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

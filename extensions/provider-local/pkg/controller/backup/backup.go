@@ -63,7 +63,7 @@ func (a entryActuator) Delete(ctx context.Context, _ logr.Logger, entry *extensi
 func call(ctx context.Context, source credentials.Source, ref corev1.SecretReference, do func(*api.Client) error) error {
 	cloud, err := source.Client(ctx, ref)
 	if err != nil {
-		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
+		return err
 	}
 	err = do(cloud)
 	switch {

@@ -34,7 +34,7 @@ type actuator struct {
 func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, record *extensionsv1alpha1.DNSRecord, _ *cluster.Cluster) error {
 	cloud, err := a.credentials.Client(ctx, record.Spec.SecretRef)
 	if err != nil {
-		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
+		return err
 	}
 	if err := cloud.PutRecord(ctx, wanted(record)); err != nil {
 		return withCodes(err)
@@ -51,7 +51,7 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, record *extensi
 func (a *actuator) Delete(ctx context.Context, _ logr.Logger, record *extensionsv1alpha1.DNSRecord, _ *cluster.Cluster) error {
 	cloud, err := a.credentials.Client(ctx, record.Spec.SecretRef)
 	if err != nil {
-		return extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
+		return err
 	}
 	return withCodes(cloud.DeleteRecord(ctx, record.Spec.Name))
 }

@@ -1,5 +1,5 @@
 // Package infrastructure is the Infrastructure controller of provider-local: a network for the machines, made by Terraform, and
-// a namespace in which machines may be pods.
+// the right of the machine driver to make them, as pods, in the namespace that gardenlet makes for them.
 package infrastructure
 
 import (
@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,11 +55,11 @@ type actuator struct {
 }
 
 const (
-	pollInterval     = 200 * time.Millisecond
-	namespaceTimeout = 3 * time.Minute
+	pollInterval    = 200 * time.Millisecond
+	machinesTimeout = 3 * time.Minute
 )
 
-// Namespace is where the machines of a shoot are.
+// Namespace is where the machines of a shoot are. gardenlet makes it, as the chart of this extension asks for.
 func Namespace(technicalID string) string { return "infra-" + technicalID }
 
 // Reconcile implements extension.Actuator.
@@ -69,7 +68,7 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructur
 	if err != nil {
 		return extension.WithCodes(err, gardencorev1beta1.ErrorConfigurationProblem)
 	}
-	if err := a.ensureNamespace(ctx, infrastructure.Namespace); err != nil {
+	if err := a.letMachinesIn(ctx, infrastructure.Namespace); err != nil {
 		return err
 	}
 	runner, err := a.runner(ctx, log, infrastructure)
@@ -85,10 +84,10 @@ func (a *actuator) Reconcile(ctx context.Context, log logr.Logger, infrastructur
 	return a.setStatus(infrastructure, outputs)
 }
 
-// Delete implements extension.Actuator. The worker controller has removed the machines before; should any be left, they go with
-// their namespace, before their network does. The rest of the namespace is not waited for.
+// Delete implements extension.Actuator. The worker controller has removed the machines before; should any be left, they go before
+// their network does. Their namespace goes with the Infrastructure.
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure, shoot *cluster.Cluster) error {
-	if err := a.deleteNamespace(ctx, infrastructure.Namespace); err != nil {
+	if err := a.deleteMachines(ctx, infrastructure.Namespace); err != nil {
 		return err
 	}
 	runner, err := a.runner(ctx, log, infrastructure)
@@ -168,7 +167,7 @@ func nodesRange(config apis.InfrastructureConfig, shoot *cluster.Cluster) string
 func (a *actuator) runner(ctx context.Context, log logr.Logger, infrastructure *extensionsv1alpha1.Infrastructure) (*terraform.Runner, error) {
 	cloud, err := a.options.Credentials.Client(ctx, infrastructure.Spec.SecretRef)
 	if err != nil {
-		return nil, extension.WithCodes(err, gardencorev1beta1.ErrorInfraUnauthenticated)
+		return nil, err
 	}
 	options := a.options.Terraform
 	options.Client, options.Namespace, options.Name, options.Log = a.client, infrastructure.Namespace, infrastructure.Name, log
@@ -200,23 +199,9 @@ func (a *actuator) setStatus(infrastructure *extensionsv1alpha1.Infrastructure, 
 	return nil
 }
 
-// ensureNamespace makes the namespace of the machines and lets the shoot's machine-controller make pods in it.
-func (a *actuator) ensureNamespace(ctx context.Context, technicalID string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(technicalID)}}
-	if err := a.waitWhileTerminating(ctx, namespace.Name); err != nil {
-		return err
-	}
-	if _, err := controllerutil.CreateOrPatch(ctx, a.client, namespace, func() error {
-		if namespace.Labels == nil {
-			namespace.Labels = map[string]string{}
-		}
-		namespace.Labels[gardencorev1beta1.GardenRole] = "infra"
-		namespace.Labels["pod-security.kubernetes.io/enforce"] = "privileged"
-		return nil
-	}); err != nil {
-		return fmt.Errorf("namespace %s: %w", namespace.Name, err)
-	}
-	meta := metav1.ObjectMeta{Namespace: namespace.Name, Name: worker.ManagerName}
+// letMachinesIn lets the shoot's machine-controller make pods in the namespace of the machines.
+func (a *actuator) letMachinesIn(ctx context.Context, technicalID string) error {
+	meta := metav1.ObjectMeta{Namespace: Namespace(technicalID), Name: worker.ManagerName}
 	role := &rbacv1.Role{ObjectMeta: meta}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.client, role, func() error {
 		role.Rules = []rbacv1.PolicyRule{{
@@ -237,34 +222,22 @@ func (a *actuator) ensureNamespace(ctx context.Context, technicalID string) erro
 	return nil
 }
 
-// deleteNamespace removes the namespace and waits until no machine is left in it.
-func (a *actuator) deleteNamespace(ctx context.Context, technicalID string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace(technicalID)}}
-	if err := client.IgnoreNotFound(a.client.Delete(ctx, namespace)); err != nil {
-		return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
-	}
+// deleteMachines waits until no machine is left.
+func (a *actuator) deleteMachines(ctx context.Context, technicalID string) error {
+	inNamespace := client.InNamespace(Namespace(technicalID))
 	left := 0
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, machinesTimeout, true, func(ctx context.Context) (bool, error) {
 		pods := &corev1.PodList{}
-		err := a.client.List(ctx, pods, client.InNamespace(namespace.Name))
-		left = len(pods.Items)
-		return left == 0, err
+		if err := a.client.List(ctx, pods, inNamespace); err != nil {
+			return false, err
+		}
+		if left = len(pods.Items); left == 0 {
+			return true, nil
+		}
+		return false, a.client.DeleteAllOf(ctx, &corev1.Pod{}, inNamespace)
 	})
 	if err != nil {
-		return fmt.Errorf("namespace %s still has %d machines: %w", namespace.Name, left, err)
-	}
-	return nil
-}
-
-// waitWhileTerminating waits until a namespace of the same name that is being deleted is gone.
-func (a *actuator) waitWhileTerminating(ctx context.Context, name string) error {
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, namespaceTimeout, true, func(ctx context.Context) (bool, error) {
-		namespace := &corev1.Namespace{}
-		err := a.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
-		return apierrors.IsNotFound(err) || err == nil && namespace.DeletionTimestamp == nil, client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return fmt.Errorf("namespace %s is being deleted, and not gone yet: %w", name, err)
+		return fmt.Errorf("namespace %s still has %d machines: %w", Namespace(technicalID), left, err)
 	}
 	return nil
 }

@@ -1,0 +1,121 @@
+// Package dialer leaves a seed through its egress proxy, for processes that connect to addresses that users gave.
+package dialer
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/trellis-garden/trellis/pkg/vpn/splice"
+	"github.com/trellis-garden/trellis/pkg/vpn/tlsfiles"
+)
+
+const (
+	// timeout of a connection, until what lies behind the proxy is reached.
+	timeout = 30 * time.Second
+	// maxReason is how much is read of why the proxy refuses.
+	maxReason = 1 << 10
+)
+
+// Dialer asks a proxy by HTTP CONNECT for each connection, and never connects to anything else.
+type Dialer struct {
+	proxy, host string
+	config      func() *tls.Config
+	direct      net.Dialer
+}
+
+// New returns a dialer for the proxy at host:port, whose certificate has that host's name. The files hold the client's certificate and the
+// authority of the proxy. They are read again when they change, but must be there now.
+func New(proxy string, files tlsfiles.Files) (*Dialer, error) {
+	host, _, err := net.SplitHostPort(proxy)
+	if err != nil {
+		return nil, fmt.Errorf("the egress proxy is not host:port: %w", err)
+	}
+	config, err := tlsfiles.ClientConfig(files)
+	if err != nil {
+		return nil, fmt.Errorf("the client's certificate for the egress proxy %s: %w", proxy, err)
+	}
+	return &Dialer{proxy: proxy, host: host, config: config, direct: net.Dialer{KeepAliveConfig: splice.KeepAlive}}, nil
+}
+
+// DialContext connects to host:port by way of the proxy, which resolves the name. What the proxy refuses is a RefusedError.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if network != "tcp" {
+		return nil, fmt.Errorf("the egress proxy of the seed knows TCP, not %s", network)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	raw, err := d.direct.DialContext(ctx, network, d.proxy)
+	if err != nil {
+		return nil, fmt.Errorf("the egress proxy of the seed cannot be reached: %w", err)
+	}
+	conn, err := d.connect(ctx, raw, address)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// connect does so by a connection to the proxy, which is the caller's to close when it fails.
+func (d *Dialer) connect(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
+	config := d.config().Clone()
+	config.ServerName = d.host
+	conn := tls.Client(raw, config)
+	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
+	reader, err := ask(ctx, conn, address)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if refused := (*RefusedError)(nil); err != nil && !errors.As(err, &refused) {
+		return nil, fmt.Errorf("asking the egress proxy of the seed for %s: %w", address, errors.Join(context.Cause(ctx), err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return splice.Prepend(conn, reader), nil
+}
+
+// ask returns a reader of what came after the proxy's consent.
+func ask(ctx context.Context, conn *tls.Conn, address string) (*bufio.Reader, error) {
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if err := request.Write(conn); err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return reader, nil
+	}
+	defer response.Body.Close()
+	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
+	return nil, &RefusedError{Address: address, Status: response.StatusCode, Reason: strings.TrimPrefix(strings.TrimSpace(string(reason)), "egress: ")}
+}
+
+// RefusedError is what a proxy answered that did not connect.
+type RefusedError struct {
+	// Address that was asked for.
+	Address string
+	// Status of HTTP: 403 for an address that may not be reached, 502 for one that does not answer.
+	Status int
+	// Reason in words.
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the egress proxy of the seed does not connect to %s (%d): %s", e.Address, e.Status, e.Reason)
+}
