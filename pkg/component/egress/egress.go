@@ -156,6 +156,9 @@ func Arguments(v Values) []string {
 	return arguments
 }
 
+// mostMemory is above what all connections of both ports can take: those of one control plane are bounded, those of very many are not few.
+const mostMemory = "3Gi"
+
 func deployment(v Values, files []component.SecretFiles) *appsv1.Deployment {
 	result := component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: Namespace,
@@ -176,5 +179,8 @@ func deployment(v Values, files []component.SecretFiles) *appsv1.Deployment {
 	// It belongs to no control plane, and two of them do no harm.
 	result.Labels, result.Spec.Template.Labels = Labels(), Labels()
 	result.Spec.Strategy = component.SurgeStrategy()
+	container := &result.Spec.Template.Spec.Containers[0]
+	container.Resources = component.LimitMemory(container.Resources, mostMemory)
+	container.Env = append(container.Env, component.GarbageCollection(container.Resources)...)
 	return result
 }
