@@ -33,11 +33,11 @@ func TestFleetGrows(t *testing.T) {
 	t.Cleanup(func() {
 		ctx := context.Background()
 		_, _ = fleet.try(ctx, manifest, "delete", "--ignore-not-found", "--timeout=4m", "-f", "-")
-		_, _ = garden.try(ctx, "", "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth-")
+		_, _ = garden.try(ctx, "", "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth-", "federation.trellis.garden/growth-credentials-")
 		_, _ = garden.try(ctx, "", "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p", givesBackAsEver)
 	})
 	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=json", "-p", givesBackSoon)
-	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth=pools,shoots")
+	garden.run(t, "-n", "garden-demo", "annotate", "shoot", "fleet", "federation.trellis.garden/growth=pools,shoots", "federation.trellis.garden/growth-credentials=local")
 
 	fleet.apply(t, manifest)
 	m2.eventually(t, 6*time.Minute, equals("2"), "get", "deploy", "grower", "-o", "jsonpath={.status.readyReplicas}")

@@ -29,7 +29,10 @@ func (s *seedRestriction) refuseGrowth(ctx context.Context, seed string, a admis
 		if reason := beyondTemplate(object); reason != "" {
 			return reason, nil
 		}
-		return s.notGrown(ctx, seed, object)
+		if reason, err := s.notGrown(ctx, seed, object); reason != "" || err != nil {
+			return reason, err
+		}
+		return s.foreignCredentials(ctx, object)
 	case a.GetOperation() == admission.Delete && old != nil:
 		return s.notGrown(ctx, seed, old)
 	case object != nil && old != nil:
@@ -45,8 +48,11 @@ func beyondTemplate(shoot *corev1beta1.Shoot) string {
 		return "spec.seedName: the garden chooses the seeds of shoots that fleets create"
 	case len(shoot.Spec.Resources) > 0:
 		return "spec.resources: shoots that fleets create get no access to other objects of the project"
-	case shoot.Annotations[fleetv1alpha1.AllowGrowthAnnotation] != "":
-		return fmt.Sprintf("metadata.annotations[%s]: whose fleet may grow is for people of the project to say", fleetv1alpha1.AllowGrowthAnnotation)
+	}
+	for _, key := range []string{fleetv1alpha1.AllowGrowthAnnotation, fleetv1alpha1.GrowthCredentialsAnnotation} {
+		if shoot.Annotations[key] != "" {
+			return fmt.Sprintf("metadata.annotations[%s]: how a fleet may grow is for people of the project to say", key)
+		}
 	}
 	return ""
 }
@@ -58,6 +64,25 @@ func (s *seedRestriction) notGrown(ctx context.Context, seed string, shoot *core
 		return fmt.Sprintf("shoots without the label %s are not created or deleted by extensions", fleetv1alpha1.GrownByLabel), nil
 	}
 	return s.notGrowing(ctx, seed, shoot.Namespace, name, fleetv1alpha1.GrowShoots)
+}
+
+// foreignCredentials returns which credentials a shoot uses that its fleet was not given: templates of shoots are written by users of a fleet.
+func (s *seedRestriction) foreignCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
+	name := shoot.Labels[fleetv1alpha1.GrownByLabel]
+	fleet, err := get[*corev1beta1.Shoot](ctx, s.Reader, corev1beta1.Resource("shoots"), shoot.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	given := fleet.Annotations[fleetv1alpha1.GrowthCredentialsAnnotation]
+	for _, used := range []struct {
+		field string
+		name  *string
+	}{{"spec.credentialsBindingName", shoot.Spec.CredentialsBindingName}, {"spec.secretBindingName", shoot.Spec.SecretBindingName}} {
+		if used.name != nil && !fleetv1alpha1.AllowsGrowth(given, *used.name) {
+			return fmt.Sprintf("%s: annotation %s of shoot %s/%s does not have %q", used.field, fleetv1alpha1.GrowthCredentialsAnnotation, fleet.Namespace, fleet.Name, *used.name), nil
+		}
+	}
+	return "", nil
 }
 
 // notGrowing returns why a shoot is not a fleet on the seed that may grow in a way.

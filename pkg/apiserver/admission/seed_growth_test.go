@@ -17,7 +17,7 @@ func TestExtensionsGrowFleets(t *testing.T) {
 	fleet := func(seed, allowed string) *corev1beta1.Shoot {
 		return aShoot(onSeed(seed), workerless, func(s *corev1beta1.Shoot) {
 			s.Spec.Extensions = []corev1beta1.Extension{{Type: "federation"}}
-			s.Annotations = map[string]string{fleetv1alpha1.AllowGrowthAnnotation: allowed}
+			s.Annotations = map[string]string{fleetv1alpha1.AllowGrowthAnnotation: allowed, fleetv1alpha1.GrowthCredentialsAnnotation: "given, local"}
 		})
 	}
 	plugin := newSeedRestriction()
@@ -43,6 +43,12 @@ func TestExtensionsGrowFleets(t *testing.T) {
 	}
 	grown := func(by string) func(*corev1beta1.Shoot) {
 		return func(s *corev1beta1.Shoot) { s.Labels = map[string]string{fleetv1alpha1.GrownByLabel: by} }
+	}
+	binding := func(name string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName, s.Spec.SecretBindingName = &name, nil }
+	}
+	secretBinding := func(name string) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) { s.Spec.CredentialsBindingName, s.Spec.SecretBindingName = nil, &name }
 	}
 	confirmed := func(s *corev1beta1.Shoot) {
 		setAnnotation(s, corev1beta1.ConfirmationDeletion, "true")
@@ -74,10 +80,16 @@ func TestExtensionsGrowFleets(t *testing.T) {
 		"and another pool": {m(record("fleet"), func(s *corev1beta1.Shoot) {
 			s.Spec.Provider.Workers = append(s.Spec.Provider.Workers, s.Spec.Provider.Workers[0])
 		}), m(), "spec of shoots is not changed"},
-		"and a label":                        {m(pool(4, 4), record("fleet"), grown("fleet")), m(), "labels of shoots"},
-		"and an annotation":                  {m(pool(4, 4), record("fleet"), func(s *corev1beta1.Shoot) { setAnnotation(s, corev1beta1.GardenerOperation, "x") }), m(), "annotations of shoots"},
-		"and a finalizer":                    {m(pool(4, 4), record("fleet"), func(s *corev1beta1.Shoot) { s.Finalizers = []string{"x"} }), m(), "finalizers"},
-		"creates":                            {fresh(grown("fleet")), nil, ""},
+		"and a label":                    {m(pool(4, 4), record("fleet"), grown("fleet")), m(), "labels of shoots"},
+		"and an annotation":              {m(pool(4, 4), record("fleet"), func(s *corev1beta1.Shoot) { setAnnotation(s, corev1beta1.GardenerOperation, "x") }), m(), "annotations of shoots"},
+		"and a finalizer":                {m(pool(4, 4), record("fleet"), func(s *corev1beta1.Shoot) { s.Finalizers = []string{"x"} }), m(), "finalizers"},
+		"creates":                        {fresh(grown("fleet")), nil, ""},
+		"creates with other credentials": {fresh(grown("fleet"), binding("others")), nil, `spec.credentialsBindingName: annotation`},
+		"creates with other secrets":     {fresh(grown("fleet"), secretBinding("others")), nil, `spec.secretBindingName: annotation`},
+		"creates with given credentials": {fresh(grown("fleet"), binding("given")), nil, ""},
+		"creates what may give credentials": {fresh(grown("fleet"), func(s *corev1beta1.Shoot) {
+			setAnnotation(s, fleetv1alpha1.GrowthCredentialsAnnotation, "others")
+		}), nil, "is for people of the project to say"},
 		"creates without a label":            {fresh(), nil, "without the label"},
 		"creates where only pools are":       {fresh(grown("pools-only")), nil, `has "shoots"`},
 		"creates for a fleet elsewhere":      {fresh(grown("foreign")), nil, `is "two"`},

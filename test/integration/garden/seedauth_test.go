@@ -509,6 +509,15 @@ func TestFleetsGrowAsTheirProjectAllows(t *testing.T) {
 	forbidden("a pool is changed without a record", who.extension.Patch(ctx, member.DeepCopy(), merge(`{"metadata":{"labels":{"a":"b"}}}`)))
 	forbidden("a shoot is created where only pools may be enlarged", who.extension.Create(ctx, extra.DeepCopy()))
 	allow("pools,shoots")
+	eventually(t, func() error {
+		if err := who.extension.Create(ctx, extra.DeepCopy()); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.credentialsBindingName") {
+			return fmt.Errorf("a shoot with credentials that the fleet was not given: %w", err)
+		}
+		return nil
+	})
+	if err := env.Client.Patch(ctx, fleet, merge(fmt.Sprintf(`{"metadata":{"annotations":{%q:"other, local"}}}`, fleetv1alpha1.GrowthCredentialsAnnotation))); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, func() error { return who.extension.Create(ctx, extra.DeepCopy()) })
 	forbidden("a shoot of others is deleted", who.extension.Delete(ctx, member.DeepCopy()))
 	if err := who.extension.Patch(ctx, extra, merge(fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1beta1.ConfirmationDeletion))); err != nil {

@@ -14,6 +14,10 @@ const (
 	// GrowShoots is a value of AllowGrowthAnnotation.
 	GrowShoots = "shoots"
 
+	// GrowthCredentialsAnnotation, on the Shoot of a fleet, names the CredentialsBindings and SecretBindings of the project that shoots which the
+	// fleet creates may use, separated by commas. Without it they use none.
+	GrowthCredentialsAnnotation = "federation.trellis.garden/growth-credentials"
+
 	// GrownPoolsAnnotation, on a Shoot, says which of its worker pools a fleet has enlarged, and what they were before. It is a JSON
 	// object with a PoolRecord per name of a pool.
 	GrownPoolsAnnotation = "federation.trellis.garden/grown-pools"
@@ -28,7 +32,8 @@ const (
 	TaintLeaving = "federation.trellis.garden/leaving"
 )
 
-// AllowsGrowth tells whether a value of AllowGrowthAnnotation has a part, which is GrowPools or GrowShoots.
+// AllowsGrowth tells whether a value of AllowGrowthAnnotation has a part, which is GrowPools or GrowShoots; or one of
+// GrowthCredentialsAnnotation has a name.
 func AllowsGrowth(value, part string) bool {
 	return slices.ContainsFunc(strings.Split(value, ","), func(s string) bool { return strings.TrimSpace(s) == part })
 }
