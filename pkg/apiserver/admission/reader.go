@@ -11,7 +11,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,9 +86,12 @@ func (d *dependent) ValidateInitialization() error {
 	return nil
 }
 
-// get reads an object of a known type.
+// get reads an object of a known type. What can be no name names nothing: so those who ask say in which field it is.
 func get[T runtime.Object](ctx context.Context, reader Reader, resource schema.GroupResource, namespace, name string) (T, error) {
 	var none T
+	if len(path.IsValidPathSegmentName(name)) > 0 {
+		return none, apierrors.NewNotFound(resource, name)
+	}
 	obj, err := reader.Get(ctx, resource, namespace, name)
 	if err != nil {
 		return none, err
