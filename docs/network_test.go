@@ -271,7 +271,7 @@ func TestNetworkPoliciesDoWhatTheTableSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	wanted := map[string]bool{}
-	row := regexp.MustCompile("(?m)^\\| (.+?) \\| (.+?) \\| (.+?) \\| (.+?) \\| (.+?) \\|$")
+	row := regexp.MustCompile(`(?m)^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$`)
 	quoted := regexp.MustCompile("`([^`]+)`")
 	each := func(cell string) []string {
 		var names []string
