@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,11 +136,9 @@ func startInit(spec Spec, specPath string) (*exec.Cmd, Process, error) {
 		return nil, Process{}, fmt.Errorf("starting the node in namespaces of its own: %w", err)
 	}
 	// Not later: while a process of several threads becomes another program it looks as if it were dead.
-	identity, err := LookUp(command.Process.Pid)
-	if err == nil {
-		err = awaitReport(report)
-	}
-	if err != nil {
+	identity, lost := LookUp(command.Process.Pid)
+	// What it reports says more than that it is dead already.
+	if err := cmp.Or(awaitReport(report), lost); err != nil {
 		return nil, Process{}, errors.Join(fmt.Errorf("starting the node: %w", err), command.Process.Kill(), command.Wait())
 	}
 	return command, identity, nil
