@@ -62,3 +62,14 @@ func TestAttackMetadataFromASeed(t *testing.T) {
 func TestAttackFromOtherPodsOfASeed(t *testing.T) {
 	refused(t, func(p party) bool { return p.name == "pod-of-others" }, func(p party) bool { return p.group != "outside" && p.name != "gateway" })
 }
+
+// Who takes over a machine that is a pod of the seed reaches of the seed what any machine reaches, and nobody's machines but its cluster's; nobody
+// else reaches machines.
+func TestAttackMachines(t *testing.T) {
+	machines := func(p party) bool { return p.group == "machines" }
+	refused(t, machines, func(p party) bool { return ofShoot(p) || p.group == "extension" || p.group == "garden" && p.name != "gateway" })
+	refused(t, machines, func(p party) bool { return p.name == "seed-apiserver" || p.name == "private" || p.name == "pod-of-others" })
+	for _, own := range []string{"infra-shoot--demo--one", "infra-shoot--demo--two"} {
+		refused(t, func(p party) bool { return p.namespace != own }, func(p party) bool { return p.namespace == own })
+	}
+}

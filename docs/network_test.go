@@ -134,6 +134,7 @@ var podsOf = map[string][]string{
 		"charts/garden Deployment/garden-scheduler", "charts/gardenlet Deployment/gardenlet", "charts/gateway Deployment/gateway",
 		"charts/resource-manager Deployment/resource-manager",
 	},
+	"machines": {"extensions/provider-local/pkg/machine Pod/machine-m1", "extensions/provider-local/pkg/machine Pod/machine-m1"},
 	"extension": {
 		"extensions/federation/charts/extension-federation Deployment/extension-federation", "extensions/networking-flannel/charts/networking-flannel Deployment/networking-flannel",
 		"extensions/os-debian/charts/os-debian Deployment/os-debian", "extensions/provider-local/charts/provider-local Deployment/provider-local",
@@ -142,6 +143,7 @@ var podsOf = map[string][]string{
 
 // listening are ports of pods that their templates do not list.
 var listening = map[string][]networkPort{
+	"machine-m1": {{corev1.ProtocolTCP, 10250}, {corev1.ProtocolUDP, 8472}},
 	"federation": {{corev1.ProtocolTCP, egress.ServedAPIsPort}}, "kube-controller-manager": {{corev1.ProtocolTCP, 10257}}, "kube-scheduler": {{corev1.ProtocolTCP, 10259}},
 }
 
@@ -186,6 +188,8 @@ func newSeed(t *testing.T) *seed {
 	add("fleet", "shoot--other--fleet", networkpolicies.Shoot, workerless, role("shoot"))
 	add("extension", "extension-example", networkpolicies.Extension, values, role("extension"))
 	add("garden", "garden", networkpolicies.Garden, values, nil)
+	add("machines", "infra-shoot--demo--one", networkpolicies.Machines, values, role("infra"))
+	add("machines", "infra-shoot--demo--two", networkpolicies.Machines, values, role("infra"))
 	s.policies = append(s.policies, charted(t, "extensions/provider-local/charts/provider-local", "extension-example")...)
 	for _, namespace := range []string{"shoot--demo--fleet", "shoot--other--fleet"} {
 		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
@@ -205,6 +209,7 @@ func newSeed(t *testing.T) *seed {
 		party{group: "outside", name: "exception", address: netip.MustParseAddr("10.9.0.7"), ports: append([]networkPort{{corev1.ProtocolTCP, 22}}, https...)},
 		party{group: "outside", name: "metadata", address: netip.MustParseAddr("169.254.169.254"), ports: []networkPort{{corev1.ProtocolTCP, 80}}},
 		party{group: "outside", name: "blocked", address: netip.MustParseAddr("198.100.0.1"), ports: https},
+		party{group: "outside", name: "registry", address: netip.MustParseAddr("172.18.0.3"), ports: []networkPort{{corev1.ProtocolTCP, 5000}}},
 		party{group: "outside", name: "local-cloud", address: netip.MustParseAddr("172.18.0.2"), ports: []networkPort{{corev1.ProtocolTCP, 8090}}},
 	)
 	return s

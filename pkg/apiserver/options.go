@@ -173,8 +173,12 @@ func (o *Options) serverConfig(dependencies *gardenadmission.Dependencies) (*gen
 	config.OpenAPIConfig.Info.Title = "Trellis"
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config.Info.Title = "Trellis"
-	o.Recommended.ExtraAdmissionInitializers = func(*genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {
-		return []admission.PluginInitializer{gardenadmission.NewInitializer(dependencies)}, nil
+	o.Recommended.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {
+		client, err := kubernetes.NewForConfig(withoutLimit(config.ClientConfig))
+		if err != nil {
+			return nil, fmt.Errorf("client for quotas: %w", err)
+		}
+		return []admission.PluginInitializer{gardenadmission.NewInitializer(dependencies), resourceQuotas{client}}, nil
 	}
 	if err := o.Recommended.ApplyTo(config); err != nil {
 		return nil, err

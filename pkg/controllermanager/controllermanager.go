@@ -41,6 +41,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/maintenance"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/seedconditions"
 	"github.com/trellis-garden/trellis/pkg/controllermanager/shoot/status"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // Options are the settings of garden-controller-manager.
@@ -95,7 +96,7 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 	if err := registration.WaitUntilServed(ctx, garden); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(garden, ctrl.Options{
+	mgr, err := ctrl.NewManager(garden, managers.Patient(ctrl.Options{
 		Scheme:                  apis.GardenScheme(),
 		LeaderElection:          options.LeaderElection,
 		LeaderElectionID:        "garden-controller-manager",
@@ -108,7 +109,7 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1beta1.InternalSecret{},
 			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}, &corev1.ResourceQuota{},
 		}}},
-	})
+	}))
 	if err != nil {
 		return fmt.Errorf("controller manager: %w", err)
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/gardenlet/shoot"
 	"github.com/trellis-garden/trellis/pkg/helm"
 	"github.com/trellis-garden/trellis/pkg/imagevector"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // leaderElectionID is the name of the Lease, in the seed, of the pod that works.
@@ -170,7 +171,7 @@ func gardenIdentity(ctx context.Context, garden client.Client) (string, error) {
 // everything else is read from the API server when it is needed.
 func (a *agent) newManager() (manager.Manager, error) {
 	own := a.config.SeedConfig.Name
-	mgr, err := manager.New(a.garden, manager.Options{
+	mgr, err := manager.New(a.garden, managers.Patient(manager.Options{
 		Scheme:                 a.reader.Scheme(),
 		Metrics:                metricsserver.Options{BindAddress: a.opts.MetricsAddress},
 		HealthProbeBindAddress: a.opts.HealthAddress,
@@ -188,15 +189,14 @@ func (a *agent) newManager() (manager.Manager, error) {
 				},
 			},
 		},
-		Controller:                    controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
-		LeaderElection:                a.opts.LeaderElection,
-		LeaderElectionConfig:          unthrottled(a.opts.Seed),
-		LeaderElectionID:              leaderElectionID,
-		LeaderElectionNamespace:       gardencorev1beta1.GardenNamespace,
-		LeaderElectionReleaseOnCancel: true,
+		Controller:              controllerconfig.Controller{SkipNameValidation: &a.opts.SkipNameValidation},
+		LeaderElection:          a.opts.LeaderElection,
+		LeaderElectionConfig:    unthrottled(a.opts.Seed),
+		LeaderElectionID:        leaderElectionID,
+		LeaderElectionNamespace: gardencorev1beta1.GardenNamespace,
 		// Flows that were cut off go on in the next process; there is nothing to wait for.
 		GracefulShutdownTimeout: durationPointer(5 * time.Second),
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the garden at %s: %w", a.garden.Host, err)
 	}

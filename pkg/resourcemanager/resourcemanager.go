@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/managers"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/csrapprover"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/managedresource"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
@@ -84,13 +85,13 @@ func newManager(config *rest.Config, opts Options) (manager.Manager, error) {
 
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	mgr, err := manager.New(config, manager.Options{
+	mgr, err := manager.New(config, managers.Patient(manager.Options{
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: opts.MetricsAddress},
 		HealthProbeBindAddress: opts.HealthAddress,
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

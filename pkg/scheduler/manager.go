@@ -19,6 +19,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/apis"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserver/registration"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // Options are the settings of garden-scheduler.
@@ -41,7 +42,7 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 	if err := registration.WaitUntilServed(ctx, garden); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(garden, ctrl.Options{
+	mgr, err := ctrl.NewManager(garden, managers.Patient(ctrl.Options{
 		Scheme: apis.GardenScheme(),
 		Cache:  cacheOptions(),
 		// Schedulers of different names may run in one process.
@@ -51,7 +52,7 @@ func Run(ctx context.Context, garden *rest.Config, options Options) error {
 		LeaderElectionNamespace: "garden",
 		HealthProbeBindAddress:  options.HealthAddress,
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
-	})
+	}))
 	if err != nil {
 		return fmt.Errorf("controller manager: %w", err)
 	}

@@ -27,6 +27,7 @@ import (
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // EnvGardenKubeconfig names the file with the kubeconfig for the garden, for extensions that asked for access to it.
@@ -92,7 +93,7 @@ func (o *Options) Run(ctx context.Context, name string, scheme *runtime.Scheme, 
 		return fmt.Errorf("find the seed: %w", err)
 	}
 	config.QPS, config.Burst = 100, 200
-	mgr, err := ctrl.NewManager(config, o.managerOptions(name, scheme, log))
+	mgr, err := ctrl.NewManager(config, managers.Patient(o.managerOptions(name, scheme, log)))
 	if err != nil {
 		return fmt.Errorf("connect to the seed: %w", err)
 	}
@@ -114,14 +115,13 @@ func (o *Options) Run(ctx context.Context, name string, scheme *runtime.Scheme, 
 
 func (o *Options) managerOptions(name string, scheme *runtime.Scheme, log logr.Logger) manager.Options {
 	options := manager.Options{
-		Scheme:                        scheme,
-		Logger:                        log,
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              name,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
+		Scheme:                  scheme,
+		Logger:                  log,
+		Metrics:                 metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:  o.HealthAddress,
+		LeaderElection:          o.LeaderElection,
+		LeaderElectionID:        name,
+		LeaderElectionNamespace: o.Namespace,
 		// Operations in flight get time to store what they have done.
 		GracefulShutdownTimeout: ptr.To(25 * time.Second),
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	validatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 )
@@ -46,14 +47,18 @@ var Order = []string{
 	mutatingwebhook.PluginName,
 	validatingadmissionpolicy.PluginName,
 	validatingwebhook.PluginName,
+
+	// ResourceQuota comes last: what another plugin refuses is not counted.
+	resourcequota.PluginName,
 }
 
 // DefaultOff names plugins that run only when asked for with --enable-admission-plugins: admission policies, since each costs
 // watches on the garden's kube-apiserver, and what changes shoots in a way that not every garden wants.
 var DefaultOff = []string{mutatingadmissionpolicy.PluginName, validatingadmissionpolicy.PluginName, ShootResourceReservationName}
 
-// Register adds the plugins of this package.
+// Register adds the plugins of this package, and ResourceQuota.
 func Register(plugins *admission.Plugins) {
+	resourcequota.Register(plugins)
 	for name, plugin := range map[string]func() admission.Interface{
 		BastionName:                    func() admission.Interface { return newBastion() },
 		ControllerRegistrationsName:    func() admission.Interface { return newControllerRegistrations() },

@@ -182,9 +182,10 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			Ports:           []corev1.ContainerPort{{Name: "https", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
 			// The startup probe gives a server with a large database five minutes, and when it first succeeds kubelet
 			// asks for readiness at once: clients wait for this.
-			StartupProbe:             component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
-			ReadinessProbe:           component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 5, 2),
-			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 10, 6),
+			StartupProbe:   component.HTTPProbe(corev1.URISchemeHTTPS, "/livez", Port, 1, 300),
+			ReadinessProbe: component.HTTPProbe(corev1.URISchemeHTTPS, "/readyz", Port, 5, 2),
+			// A restart does not mend etcd.
+			LivenessProbe:            component.HTTPProbe(corev1.URISchemeHTTPS, "/livez?exclude=etcd", Port, 10, 6),
 			Resources:                resources,
 			SecurityContext:          component.HardenedContainer(),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

@@ -80,6 +80,9 @@ var (
 	gardenProcesses = &party{name: "garden", kinds: []Kind{Garden}, pods: matching(map[string]string{"app": "gardener"})}
 	gardenAPIServer = &party{name: "garden-apiserver", kinds: []Kind{Garden}, pods: matching(component.Labels("gardener", "apiserver"))}
 
+	// machines are all pods of their namespaces, whatever labels they have.
+	machines = &party{name: "machines", kinds: []Kind{Machines}}
+
 	// Pods that ask by a label.
 	labelledDNS            = labelled("to-dns", LabelToDNS, all)
 	labelledSeedAPIServer  = labelled("to-runtime-apiserver", LabelToSeedAPIServer, all)
@@ -101,16 +104,18 @@ var (
 )
 
 var (
-	apiServerPort  = tcp(kubeapiserver.Port)
-	etcdPort       = tcp(etcd.ClientPort)
-	gatewayPorts   = slices.Concat(tcp(443, 8443), udp(vpn.WireGuardPort))
-	gardenAPIPort  = tcp(8443)
-	resolverPorts  = slices.Concat(udp(53, 8053), tcp(53, 8053))
-	anyDatagram    = []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolUDP)}}
-	everyPort      []networkingv1.NetworkPolicyPort
-	toShoots       = []Kind{Shoot}
-	fromShoots     = []Kind{Shoot}
-	ofTheGarden    = []Kind{Garden}
+	apiServerPort = tcp(kubeapiserver.Port)
+	etcdPort      = tcp(etcd.ClientPort)
+	gatewayPorts  = slices.Concat(tcp(443, 8443), udp(vpn.WireGuardPort))
+	gardenAPIPort = tcp(8443)
+	resolverPorts = slices.Concat(udp(53, 8053), tcp(53, 8053))
+	anyDatagram   = []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolUDP)}}
+	everyPort     []networkingv1.NetworkPolicyPort
+	toShoots      = []Kind{Shoot}
+	fromShoots    = []Kind{Shoot}
+	ofTheGarden   = []Kind{Garden}
+	// registryPort is where the node of a local landscape serves images.
+	registryPort   = tcp(5000)
 	proxyOfCluster = tcp(egress.ClusterPort, egress.OutsidePort)
 )
 
@@ -157,6 +162,12 @@ func (v Values) connections() []connection {
 		{from: labelledPrivate, to: privateNetworks, ports: everyPort},
 		{from: labelledPrivate, to: gateway, ports: tcp(443)},
 		{from: labelledBlocked, to: blockedNetworks, ports: everyPort},
+
+		{from: machines, to: machines, ports: everyPort, sameNamespace: true},
+		{from: machines, to: gateway, ports: gatewayPorts},
+		{from: machines, to: dns, ports: resolverPorts},
+		{from: machines, to: nodes, ports: registryPort},
+		{from: machines, to: publicNetworks, ports: everyPort},
 	}
 	if !v.IsWorkerless {
 		list = append(list,

@@ -23,6 +23,8 @@ const (
 	Shoot Kind = "shoot"
 	// Extension is the namespace that an extension is installed in.
 	Extension Kind = "extension"
+	// Machines is the namespace beside a shoot's where machines of the local cloud are pods.
+	Machines Kind = "machines"
 )
 
 // Values are what the policies depend on.

@@ -23,6 +23,7 @@ func TestObjects(t *testing.T) {
 	workerless := values()
 	workerless.IsWorkerless, workerless.ConnectsDirectly = true, true
 	golden.Check(t, "workerless", Objects(Shoot, "shoot--demo--fleet", workerless)...)
+	golden.Check(t, "machines", Objects(Machines, "infra-shoot--demo--member1", values())...)
 	golden.Check(t, "garden", Objects(Garden, "garden", values())...)
 	opened := values()
 	opened.Openings = []Opening{{Service: "webhooks", Pods: map[string]string{"app": "example"}, Ports: tcp(10250)}}

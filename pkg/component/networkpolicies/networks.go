@@ -32,6 +32,8 @@ func namespaces(kind Kind) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleShoot}}
 	case Extension:
 		return &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleExtension}}
+	case Machines:
+		return &metav1.LabelSelector{MatchLabels: map[string]string{gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra}}
 	default:
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gardencorev1beta1.GardenNamespace}}
 	}

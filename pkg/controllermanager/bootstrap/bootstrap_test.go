@@ -2,18 +2,22 @@ package bootstrap
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/trellis-garden/trellis/pkg/apis"
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/pkg/controllermanager/project"
 )
 
 func TestEnsureCreatesAndCorrects(t *testing.T) {
@@ -77,6 +81,25 @@ func TestViewersSeeNoSecrets(t *testing.T) {
 		for _, resource := range rule.Resources {
 			if resource == "secrets" || resource == "internalsecrets" || resource == "shoots/adminkubeconfig" {
 				t.Errorf("viewers may %v %s", rule.Verbs, resource)
+			}
+		}
+	}
+}
+
+// A kind that members of a project may create without a bound would let them fill the garden's etcd.
+func TestWhatMembersCreateIsBounded(t *testing.T) {
+	bounded := project.DefaultQuotas()[0].Config.Spec.Hard
+	for _, rule := range slices.Concat(memberRules(), serviceAccountManagerRules()) {
+		if !slices.Contains(rule.Verbs, "create") {
+			continue
+		}
+		for _, resource := range rule.Resources {
+			if strings.Contains(resource, "/") { // is not stored
+				continue
+			}
+			name := "count/" + schema.GroupResource{Group: rule.APIGroups[0], Resource: resource}.String()
+			if _, ok := bounded[corev1.ResourceName(name)]; !ok {
+				t.Errorf("members create %s, and the default quota of projects has no %s", resource, name)
 			}
 		}
 	}

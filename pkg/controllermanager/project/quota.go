@@ -30,7 +30,7 @@ const countPrefix = "count/"
 const gardenGroups = ".gardener.cloud"
 
 // QuotaConfiguration gives the namespaces of some projects a ResourceQuota, which bounds for example how many Secrets there are (count/secrets).
-// The garden's kube-apiserver keeps to it, and with that for its own kinds only.
+// The garden's kube-apiserver keeps to it for its kinds, garden-apiserver for its own: numbers of objects only (count/shoots.core.gardener.cloud).
 type QuotaConfiguration struct {
 	// Config is the ResourceQuota: its labels, annotations and spec.hard are taken.
 	Config corev1.ResourceQuota `json:"config"`
@@ -49,6 +49,14 @@ func DefaultQuotas() []QuotaConfiguration {
 			"count/serviceaccounts":                        resource.MustParse("500"),
 			"count/roles.rbac.authorization.k8s.io":        resource.MustParse("500"),
 			"count/rolebindings.rbac.authorization.k8s.io": resource.MustParse("500"),
+
+			"count/shoots.core.gardener.cloud":                  resource.MustParse("1000"),
+			"count/secretbindings.core.gardener.cloud":          resource.MustParse("1000"),
+			"count/credentialsbindings.security.gardener.cloud": resource.MustParse("1000"),
+			"count/workloadidentities.security.gardener.cloud":  resource.MustParse("500"),
+			"count/quotas.core.gardener.cloud":                  resource.MustParse("100"),
+			"count/namespacedcloudprofiles.core.gardener.cloud": resource.MustParse("100"),
+			"count/bastions.operations.gardener.cloud":          resource.MustParse("200"),
 		}}},
 	}}
 }
@@ -71,9 +79,9 @@ func LoadQuotas(path string) ([]QuotaConfiguration, error) {
 			return nil, fmt.Errorf("quotas of projects: %s: [%d].projectSelector: %w", path, i, err)
 		}
 		for name := range quotas[i].Config.Spec.Hard {
-			if strings.HasSuffix(string(name), gardenGroups) {
-				return nil, fmt.Errorf("quotas of projects: %s: [%d].config.spec.hard[%s]: nothing would keep to this limit, a ResourceQuota counts only "+
-					"what kube-apiserver stores; remove it, and limit shoots by a Quota of their credentials", path, i, name)
+			if strings.HasSuffix(string(name), gardenGroups) && !strings.HasPrefix(string(name), countPrefix) {
+				return nil, fmt.Errorf("quotas of projects: %s: [%d].config.spec.hard[%s]: nothing would keep to this limit; of the garden's kinds only "+
+					"the number of objects is limited: %s%s", path, i, name, countPrefix, name)
 			}
 		}
 	}

@@ -89,8 +89,8 @@ func TestFirstQuotaThatSelects(t *testing.T) {
 func TestQuotasAreChecked(t *testing.T) {
 	for content, want := range map[string]string{
 		"- {projectSelectr: {}}": "projectSelectr",
-		"- {projectSelector: {matchExpressions: [{key: a, operator: b}]}}":  "[0].projectSelector",
-		"- {config: {spec: {hard: {count/shoots.core.gardener.cloud: 3}}}}": "[0].config.spec.hard[count/shoots.core.gardener.cloud]: nothing would keep to this limit",
+		"- {projectSelector: {matchExpressions: [{key: a, operator: b}]}}": "[0].projectSelector",
+		"- {config: {spec: {hard: {shoots.core.gardener.cloud: 3}}}}":      "[0].config.spec.hard[shoots.core.gardener.cloud]: nothing would keep to this limit",
 	} {
 		file := filepath.Join(t.TempDir(), "quotas.yaml")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

@@ -30,6 +30,7 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers"
 	"github.com/trellis-garden/trellis/pkg/federation/registration"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // Options of an agent.
@@ -318,7 +319,7 @@ func (a *agent) serve(ctx context.Context) error {
 
 func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 	works := clusterv1alpha1.ExecutionNamespace(a.invited.member)
-	mgr, err := manager.New(a.way.config, manager.Options{
+	mgr, err := manager.New(a.way.config, managers.Patient(manager.Options{
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
 		Scheme:     a.scheme, Metrics: server.Options{BindAddress: "0"},
 		Cache: cache.Options{
@@ -328,7 +329,7 @@ func (a *agent) manager(ctx context.Context) (manager.Manager, error) {
 				&clusterv1alpha1.Cluster{}: {Field: fields.OneTermEqualSelector("metadata.name", a.invited.member)},
 			},
 		},
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the fleet: %w", err)
 	}

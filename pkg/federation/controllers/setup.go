@@ -63,6 +63,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
 	"github.com/trellis-garden/trellis/pkg/federation/turns"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
+	"github.com/trellis-garden/trellis/pkg/managers"
 )
 
 // Times after which something is tried again that no event announces.
@@ -138,7 +139,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	// The fleet's API server says itself how much it can take (priority and fairness).
 	config.QPS = -1
 	var own *ownwrites.Client
-	mgr, err := manager.New(config, manager.Options{
+	mgr, err := manager.New(config, managers.Patient(manager.Options{
 		// The priority queue of controller-runtime v0.24 may wait for ever for a worker that has left when it is shut down.
 		Controller: ctrlconfig.Controller{UsePriorityQueue: new(false)},
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
@@ -151,7 +152,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		HealthProbeBindAddress: options.HealthAddress,
 		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}, Unstructured: true}},
 		Cache:                  cache.Options{DefaultTransform: compact},
-	})
+	}))
 	if err != nil {
 		return fmt.Errorf("connecting to the fleet: %w", err)
 	}

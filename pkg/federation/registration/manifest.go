@@ -136,7 +136,10 @@ func (i *Invitation) container(options AgentOptions) corev1.Container {
 		arguments = append(arguments, "--allow-kinds="+strings.Join(options.Kinds, ","))
 	}
 	health := func(path string) *corev1.Probe {
-		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(agentHealthPort)}}, PeriodSeconds: 10, TimeoutSeconds: 5}
+		return &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(agentHealthPort)}},
+			PeriodSeconds: 10, TimeoutSeconds: 5, FailureThreshold: 6,
+		}
 	}
 	return corev1.Container{
 		Name: agentName, Image: options.Image, Args: arguments,

@@ -22,9 +22,6 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component"
 )
 
-// roleInfra is the role of namespaces that are made for AnnotationNamespacePrefix.
-const roleInfra = "infra"
-
 // turns has one at a time change the rights in the namespace of a shoot. There is one gardenlet for a seed.
 var turns = keymutex.NewHashed(0)
 
@@ -120,15 +117,24 @@ func release(ctx context.Context, seed client.Client, namespace *corev1.Namespac
 	return settle(ctx, seed, namespace, left)
 }
 
-// Forget removes the namespaces beside that of a shoot, which is about to be deleted.
-func Forget(ctx context.Context, seed client.Client, namespace string) error {
+// Beside lists the namespaces beside that of a shoot.
+func Beside(ctx context.Context, seed client.Client, namespace string) ([]corev1.Namespace, error) {
 	list := &corev1.NamespaceList{}
 	if err := seed.List(ctx, list, client.MatchingLabels{LabelShootNamespace: namespace}); err != nil {
-		return fmt.Errorf("listing the namespaces beside %s: %w", namespace, err)
+		return nil, fmt.Errorf("listing the namespaces beside %s: %w", namespace, err)
 	}
-	for i := range list.Items {
-		if err := client.IgnoreNotFound(seed.Delete(ctx, &list.Items[i])); err != nil {
-			return fmt.Errorf("deleting Namespace %s: %w", list.Items[i].Name, err)
+	return list.Items, nil
+}
+
+// Forget removes the namespaces beside that of a shoot, which is about to be deleted.
+func Forget(ctx context.Context, seed client.Client, namespace string) error {
+	beside, err := Beside(ctx, seed, namespace)
+	if err != nil {
+		return err
+	}
+	for i := range beside {
+		if err := client.IgnoreNotFound(seed.Delete(ctx, &beside[i])); err != nil {
+			return fmt.Errorf("deleting Namespace %s: %w", beside[i].Name, err)
 		}
 	}
 	return nil
@@ -248,7 +254,7 @@ func ensureBeside(ctx context.Context, seed client.Client, name, shoot string) e
 			return fmt.Errorf("it is being deleted, and not gone yet")
 		}
 		namespace.Labels = component.Merge(namespace.Labels, map[string]string{
-			gardencorev1beta1.GardenRole: roleInfra, LabelShootNamespace: shoot, component.LabelPodSecurity: component.PodSecurityPrivileged,
+			gardencorev1beta1.GardenRole: gardencorev1beta1.GardenRoleInfra, LabelShootNamespace: shoot, component.LabelPodSecurity: component.PodSecurityPrivileged,
 		})
 		return nil
 	})

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 )
 
 // addInfrastructure adds infrastructure and DNS. It returns the task after which the infrastructure is ready.
@@ -48,15 +50,34 @@ func (o *Operation) credentialsRef() corev1.SecretReference {
 	return corev1.SecretReference{Namespace: o.Plan.Namespace, Name: cloudProviderSecret}
 }
 
-// deployInfrastructure writes the Infrastructure.
+// deployInfrastructure writes the Infrastructure, with which the namespace of machines comes where they are pods of the seed.
 func (o *Operation) deployInfrastructure(ctx context.Context) error {
 	object := &extensionsv1alpha1.Infrastructure{ObjectMeta: o.meta(o.Plan.ShootName)}
-	return extension.Deploy(ctx, o.Seed, object, false, func() {
+	err := extension.Deploy(ctx, o.Seed, object, false, func() {
 		object.Spec = extensionsv1alpha1.InfrastructureSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: o.Plan.ProviderType, ProviderConfig: compact(o.Plan.InfrastructureConfig)},
 			Region:      o.Plan.Region, SecretRef: o.credentialsRef(),
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return o.isolateMachines(ctx)
+}
+
+// isolateMachines keeps machines that are pods of the seed to themselves, and to what any machine reaches.
+func (o *Operation) isolateMachines(ctx context.Context) error {
+	beside, err := extensionrights.Beside(ctx, o.Seed, o.Plan.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, namespace := range beside {
+		policies := networkpolicies.Objects(networkpolicies.Machines, namespace.Name, networkpolicies.Values{Networks: o.Inputs.Seed.Spec.Networks})
+		if err := networkpolicies.Apply(ctx, o.Seed, namespace.Name, policies); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waitForInfrastructure waits, and keeps what others need to know.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 )
 
 // TestAttackMembersThroughServiceAccounts plays an admin of a project who wants to decide who is a member of it: with a service account
@@ -64,6 +65,10 @@ func TestAttackObjectsWithoutEnd(t *testing.T) {
 	objects := map[corev1.ResourceName]client.Object{
 		"count/secrets": &corev1.Secret{ObjectMeta: meta}, "count/configmaps": &corev1.ConfigMap{ObjectMeta: meta}, "count/serviceaccounts": &corev1.ServiceAccount{ObjectMeta: meta},
 		"count/roles.rbac.authorization.k8s.io": &rbacv1.Role{ObjectMeta: meta},
+		"count/quotas.core.gardener.cloud":      &corev1beta1.Quota{ObjectMeta: meta, Spec: quotaSpec()},
+		"count/workloadidentities.security.gardener.cloud": &securityv1alpha1.WorkloadIdentity{ObjectMeta: meta, Spec: securityv1alpha1.WorkloadIdentitySpec{
+			Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"},
+		}},
 	}
 	more := func(object client.Object) error {
 		return owner.Create(context.Background(), object.DeepCopyObject().(client.Object))

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -25,6 +26,7 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	securityv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/security/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/gardenlet/extensionrights"
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/gateway"
 )
@@ -109,7 +111,10 @@ func testSeed(t *testing.T) {
 func testShoot(t *testing.T) {
 	shoot := example(t, "shoot-member1")
 	shoot.Annotations = map[string]string{gardencorev1beta1.ShootSkipReadiness: "true"}
-	create(t, shoot)
+	machines := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "infra-shoot--demo--member1", Labels: map[string]string{extensionrights.LabelShootNamespace: "shoot--demo--member1"},
+	}}
+	create(t, machines, shoot)
 	started := time.Now()
 	succeeded(t, shoot)
 	t.Logf("created in %s", time.Since(started))
@@ -137,6 +142,9 @@ func testShoot(t *testing.T) {
 	}
 	if string(worker.Spec.InfrastructureProviderStatus.Raw) != `{"network":"n1"}` || !strings.HasSuffix(worker.Spec.Pools[0].UserDataSecretRef.Name, "-init") {
 		t.Errorf("worker is %+v", worker.Spec)
+	}
+	if err := get(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: machines.Name, Name: "deny-all"}}); err != nil {
+		t.Errorf("where machines are pods: %v", err)
 	}
 	kubeconfigIsServed(t, shoot)
 	changeIsTakenOver(t, shoot)

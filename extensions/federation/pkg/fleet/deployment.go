@@ -74,8 +74,8 @@ func container(image string, config apis.FleetConfig) corev1.Container {
 			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true), RunAsUser: new(int64(65532)),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		ReadinessProbe: probe("/readyz", 2),
-		LivenessProbe:  probe("/healthz", 10),
+		ReadinessProbe: probe("/readyz", 2, 3),
+		LivenessProbe:  probe("/healthz", 10, 6),
 	}
 }
 
@@ -120,10 +120,10 @@ func FillNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 	}
 }
 
-func probe(path string, period int32) *corev1.Probe {
+func probe(path string, period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(healthPort)}},
-		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: 3,
+		PeriodSeconds: period, TimeoutSeconds: 5, FailureThreshold: failures,
 	}
 }
 

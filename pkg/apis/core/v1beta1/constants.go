@@ -135,6 +135,8 @@ const (
 	LabelShootName = "shoot.gardener.cloud/name"
 	// GardenRoleExtension is the role of extensions' namespaces.
 	GardenRoleExtension = "extension"
+	// GardenRoleInfra is the role of namespaces beside a shoot's, in which machines of the local cloud are pods.
+	GardenRoleInfra = "infra"
 	// GardenRoleDefaultDomain is the role of Secrets with a domain for shoots.
 	GardenRoleDefaultDomain = "default-domain"
 	// GardenRoleControlPlane is the role of pods of a control plane.
