@@ -33,7 +33,8 @@ func newCommand() *cobra.Command {
   kube-apiserver --CONNECT--> seed-server <--WireGuard-- gateway <--WireGuard-- shoot-client --> nodes, pods, services
   kubectl, kubelet --TLS--> gateway --> kube-apiserver
   pods of a shoot --> apiserver-proxy --PROXY v2--> gateway --> kube-apiserver
-  kube-apiserver --CONNECT--> egress --> the world outside`,
+  kube-apiserver --CONNECT--> egress --> the world outside
+  kube-apiserver --CONNECT--> egress-sidecar --CONNECT--> egress, for what knows no egress selector`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -43,6 +44,6 @@ func newCommand() *cobra.Command {
 		klog.SetLogger(logger)
 		return logger
 	}
-	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log), newEgress(log))
+	command.AddCommand(newSeedServer(log), newShootClient(log), newGateway(log), newAPIServerProxy(log), newEgress(log), newEgressSidecar(log))
 	return command
 }

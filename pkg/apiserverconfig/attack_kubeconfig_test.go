@@ -3,6 +3,8 @@ package apiserverconfig
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // TestAttackKubeconfigs plays a tenant who gives kube-apiserver, which runs in the seed, the kubeconfig of a webhook.
@@ -29,7 +31,7 @@ func TestAttackKubeconfigs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			evil := []byte(strings.Replace(kubeconfig, test.old, test.evil, 1))
 			for _, allowed := range []bool{false, true} {
-				err := validateKubeconfig(evil, allowed)
+				err := validateKubeconfig(evil, permissions{proxy: allowed, unverified: allowed})
 				if allowed && test.mayBeAllowed {
 					if err != nil {
 						t.Errorf("with the operator's permission: %v", err)
@@ -40,7 +42,23 @@ func TestAttackKubeconfigs(t *testing.T) {
 			}
 		})
 	}
-	if err := validateKubeconfig([]byte(kubeconfig), false); err != nil {
+	if err := validateKubeconfig([]byte(kubeconfig), permissions{}); err != nil {
 		t.Errorf("a kubeconfig without all that: %v", err)
+	}
+}
+
+// TestAttackProxyInPlaceOfTheSeeds plays a tenant whose operator allows proxies, and who names one where the seed writes its own.
+func TestAttackProxyInPlaceOfTheSeeds(t *testing.T) {
+	for plugin, refused := range map[string]bool{"ImagePolicyWebhook": true, "ValidatingAdmissionWebhook": false} {
+		g, config := everything()
+		config.AdmissionPlugins[1].Name = plugin
+		g["images"] = strings.Replace(g["images"], `.com"`, `.com", proxy-url: "http://proxy.example.com"`, 1)
+		_, errs, err := Load(t.Context(), g.source(), config, Rules{InsecureKubeconfigs: true}, field.NewPath("kubeAPIServer"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(errs) == 1 && errs[0].Field == "kubeAPIServer.admissionPlugins[1].kubeconfigSecretName" && strings.Contains(errs[0].Detail, "proxy-url"); got != refused || len(errs) > 1 {
+			t.Errorf("%s: errors = %v, want one about proxy-url: %v", plugin, errs, refused)
+		}
 	}
 }

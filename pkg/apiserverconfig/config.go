@@ -30,7 +30,8 @@ type Config struct {
 type Rules struct {
 	// Issuers are those of the cluster's own tokens, which nobody else may issue.
 	Issuers []string
-	// InsecureKubeconfigs lets kubeconfigs of webhooks name a proxy and turn off the verification of certificates.
+	// InsecureKubeconfigs lets kubeconfigs of webhooks turn off the verification of certificates and name a proxy, but not that of
+	// ImagePolicyWebhook.
 	InsecureKubeconfigs bool
 }
 
@@ -71,12 +72,12 @@ func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, rules Ru
 		result.Authorizers, err = parseAuthorization(files.Authorization, slices.Sorted(maps.Keys(files.AuthorizerKubeconfigs)))
 		report(authorizationPath(path), authorization.ConfigMapName, err)
 		for i, kubeconfig := range authorization.Kubeconfigs {
-			report(authorizerPath(path, i), kubeconfig.SecretName, validateKubeconfig(files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName], rules.InsecureKubeconfigs))
+			report(authorizerPath(path, i), kubeconfig.SecretName, validateKubeconfig(files.AuthorizerKubeconfigs[kubeconfig.AuthorizerName], rules.permissions()))
 		}
 	}
 	for i, plugin := range orEmpty(config).AdmissionPlugins {
 		if plugin.KubeconfigSecretName != nil {
-			report(pluginPath(path, i), *plugin.KubeconfigSecretName, validateKubeconfig(files.PluginKubeconfigs[plugin.Name], rules.InsecureKubeconfigs))
+			report(pluginPath(path, i), *plugin.KubeconfigSecretName, validateKubeconfig(files.PluginKubeconfigs[plugin.Name], rules.permissionsOfPlugin(plugin.Name)))
 		}
 	}
 	return result, errs, nil

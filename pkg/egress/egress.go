@@ -2,7 +2,7 @@
 // names the namespace of its control plane: on one port for addresses of its cluster, which one without workers has none of, on another
 // for addresses that a user gave. So does what extensions run for that control plane, such as the controllers of a fleet. These are resolved here, decided about, and dialled as they were decided about: a name that
 // resolves to something else a moment later gains nothing. The proxy itself, and
-// how it is asked, are the packages below.
+// how it is asked, are the packages below: dialer for our own processes, sidecar for those of others.
 package egress
 
 import "net/netip"
@@ -12,6 +12,9 @@ const (
 	Name = "egress"
 	// ClusterPort is where a kube-apiserver asks for addresses of its cluster, OutsidePort where it asks for those that a user gave.
 	ClusterPort, OutsidePort = 9443, 9444
+
+	// SidecarAddress is where a process asks that has no egress selector, within its own pod.
+	SidecarAddress = "127.0.0.1:9445"
 
 	// Extensions is the organization in the certificates of what extensions run for a control plane.
 	Extensions = "extensions"

@@ -101,6 +101,11 @@ func listen(t *testing.T) net.Listener {
 	return listener
 }
 
+// Authorities are those that the manager of a control plane's secrets is given in this seed.
+func (p *Proxy) Authorities() map[string]*corev1.Secret {
+	return map[string]*corev1.Secret{component.CAEgress: p.ca}
+}
+
 // Client returns the certificate of what extensions run for the control plane of a namespace.
 func (p *Proxy) Client(t *testing.T, namespace string) tlsfiles.Files {
 	t.Helper()
@@ -119,7 +124,7 @@ func (p *Proxy) Dialer(t *testing.T, namespace string) *dialer.Dialer {
 
 func (p *Proxy) issue(t *testing.T, namespace string, config secrets.CertificateConfig) tlsfiles.Files {
 	t.Helper()
-	manager, err := secrets.New(t.Context(), p.seed, namespace, secrets.Options{Authorities: map[string]*corev1.Secret{component.CAEgress: p.ca}})
+	manager, err := secrets.New(t.Context(), p.seed, namespace, secrets.Options{Authorities: p.Authorities()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,6 +174,8 @@ type controlPlane struct {
 	binary  string
 	// ports by the names that the programs know each other by.
 	ports map[string]int
+	// addresses of this machine by what stands for them in the files and arguments of pods.
+	addresses map[string]string
 	// outputs are what the programs have written.
 	outputs map[string]*output
 }
@@ -199,9 +201,15 @@ func (o *output) String() string {
 
 func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
+	return newControlPlaneOf(t, secrets.Options{})
+}
+
+// newControlPlaneOf makes one in a seed with authorities of its own.
+func newControlPlaneOf(t *testing.T, options secrets.Options) *controlPlane {
+	t.Helper()
 	binary := kubernetesBinary(t)
 	seed := fake.NewClientBuilder().Build()
-	manager, err := secrets.New(t.Context(), seed, namespace, secrets.Options{})
+	manager, err := secrets.New(t.Context(), seed, namespace, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,11 +272,11 @@ func (cp *controlPlane) eventually(t *testing.T, what string, check func(context
 	}
 }
 
-// write puts the files of a pod's projected Secrets below the test's directory and returns the mount paths' new places.
-func (cp *controlPlane) write(t *testing.T, name string, pod corev1.PodSpec) map[string]string {
+// write puts the files of a container's projected Secrets below the test's directory and returns the mount paths' new places.
+func (cp *controlPlane) write(t *testing.T, name string, pod corev1.PodSpec, container corev1.Container) map[string]string {
 	t.Helper()
 	places := map[string]string{}
-	for _, mount := range pod.Containers[0].VolumeMounts {
+	for _, mount := range container.VolumeMounts {
 		index := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
 		place := filepath.Join(cp.dir, name, mount.Name)
 		places[mount.MountPath] = place
@@ -311,6 +319,9 @@ func (cp *controlPlane) relocate(text string, places map[string]string) string {
 	text = strings.ReplaceAll(text, "https://"+kubeapiserver.InternalHost(namespace), api)
 	text = strings.ReplaceAll(text, "server: https://kube-apiserver\n", "server: "+api+"\n")
 	text = strings.ReplaceAll(text, `"server":"https://kube-apiserver"`, `"server":"`+api+`"`)
+	for there, here := range cp.addresses {
+		text = strings.ReplaceAll(text, there, here)
+	}
 	paths := slices.Sorted(maps.Keys(places))
 	slices.Reverse(paths)
 	for _, path := range paths {
@@ -327,7 +338,7 @@ func (cp *controlPlane) start(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	pod := deployment.Spec.Template.Spec
-	places := cp.write(t, name, pod)
+	places := cp.write(t, name, pod, pod.Containers[0])
 	arguments := []string{name}
 	for _, argument := range pod.Containers[0].Args {
 		if strings.HasPrefix(argument, "--secure-port=") {
@@ -363,11 +374,12 @@ func (cp *controlPlane) startEtcd(t *testing.T, role componentetcd.Role) {
 	if err := cp.seed.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
 		t.Fatal(err)
 	}
-	places := cp.write(t, name, set.Spec.Template.Spec)
+	pod := set.Spec.Template.Spec
+	places := cp.write(t, name, pod, pod.Containers[0])
 	options := etcd.DefaultOptions()
 	flags := newFlagSet(&options)
 	var arguments []string
-	for _, argument := range set.Spec.Template.Spec.Containers[0].Args {
+	for _, argument := range pod.Containers[0].Args {
 		arguments = append(arguments, cp.relocate(argument, places))
 	}
 	if err := flags.Parse(arguments); err != nil {

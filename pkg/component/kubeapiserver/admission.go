@@ -49,12 +49,20 @@ func pluginConfig(config AdmissionConfig) (map[string]any, error) {
 }
 
 // admissionKubeconfigs are the kubeconfigs by the name of the plugin.
-func admissionKubeconfigs(configs []AdmissionConfig) map[string][]byte {
+func admissionKubeconfigs(v Values) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, config := range configs {
-		if len(config.Kubeconfig) > 0 {
-			files[config.Name] = config.Kubeconfig
+	for _, config := range v.AdmissionConfigs {
+		if len(config.Kubeconfig) == 0 {
+			continue
+		}
+		files[config.Name] = config.Kubeconfig
+		if config.Name != imagePolicyWebhook || !hasSidecar(v) {
+			continue
+		}
+		var err error
+		if files[config.Name], err = throughSidecar(config.Kubeconfig); err != nil {
+			return nil, err
 		}
 	}
-	return files
+	return files, nil
 }

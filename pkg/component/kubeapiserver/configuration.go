@@ -84,10 +84,9 @@ func selectsEgressOfIssuers(kubernetes string) bool {
 	return err == nil && parsed.AtLeast(version.MustParseGeneric("1.34"))
 }
 
-// ConnectsDirectly tells whether there is an address of a user that the process connects to without regard to egress selectors.
+// ConnectsDirectly tells whether there is an address of a user that the process connects to although there is an egress proxy.
 func ConnectsDirectly(v Values) bool {
-	asksIssuers := v.Authentication != nil && len(v.Authentication.JWT) > 0 && !selectsEgressOfIssuers(v.Version)
-	return asksIssuers || slices.ContainsFunc(v.AdmissionConfigs, func(config AdmissionConfig) bool { return config.Name == imagePolicyWebhook })
+	return v.Authentication != nil && len(v.Authentication.JWT) > 0 && !selectsEgressOfIssuers(v.Version)
 }
 
 func leaveThroughEgress(authenticators []apiserverv1.JWTAuthenticator) {

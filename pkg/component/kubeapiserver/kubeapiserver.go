@@ -165,7 +165,7 @@ const mostMemory = "4Gi"
 
 func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 	resources := component.LimitMemory(component.AtLeast(component.Requests("20m", "200Mi"), v.MinAllowed), mostMemory)
-	return component.HardenedPod(corev1.PodSpec{
+	pod := component.HardenedPod(corev1.PodSpec{
 		HostAliases:                   v.HostAliases,
 		TerminationGracePeriodSeconds: ptr.To[int64](30),
 		Volumes: []corev1.Volume{
@@ -195,6 +195,8 @@ func podSpec(v Values, mounted mountedSecrets) corev1.PodSpec {
 			},
 		}},
 	})
+	addSidecar(&pod, v, mounted)
+	return pod
 }
 
 // inFolders puts the files of each Secret below a folder.

@@ -33,7 +33,10 @@ func shootValues() Values {
 
 func TestObjects(t *testing.T) {
 	mounted := mountedSecrets{
-		pki:    map[string]component.SecretFiles{"server": {Secret: "kube-apiserver-11111111", Files: map[string]string{"tls.crt": "tls.crt"}}},
+		pki: map[string]component.SecretFiles{
+			"egress-client": {Secret: "kube-apiserver-egress-client-33333333", Files: map[string]string{"tls.crt": "tls.crt"}},
+			"server":        {Secret: "kube-apiserver-11111111", Files: map[string]string{"tls.crt": "tls.crt"}},
+		},
 		config: map[string]component.SecretFiles{"files": {Secret: "kube-apiserver-config-22222222", Files: map[string]string{"a.yaml": "a.yaml"}}},
 	}
 	for name, values := range map[string]Values{
@@ -47,9 +50,22 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// imagePolicyKubeconfig names a proxy, which validation refuses.
+const imagePolicyKubeconfig = `
+apiVersion: v1
+kind: Config
+clusters:
+- {name: one, cluster: {server: "https://one.example.com", certificate-authority-data: eA==, tls-server-name: other.example.com}}
+- {name: two, cluster: {server: "https://10.0.0.1", proxy-url: "http://10.0.0.2:3128"}}
+users: [{name: webhook, user: {token: secret}}]
+contexts: [{name: webhook, context: {cluster: one, user: webhook}}]
+current-context: webhook
+`
+
 // allSettings are values with everything that a user can say.
 func allSettings() Values {
 	values := shootValues()
+	values.EgressImage = "vpn:v1"
 	values.ServiceAccounts = ServiceAccountValues{
 		Issuer: "https://issuer.example.com", AcceptedIssuers: []string{"https://old.example.com", "https://older.example.com"},
 		ExtendTokenExpiration: true, MaxTokenExpiration: 720 * time.Hour,
@@ -60,7 +76,7 @@ func allSettings() Values {
 	values.AdmissionConfigs = []AdmissionConfig{
 		{Name: "PodNodeSelector", Config: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"a=b"}}`)},
 		{Name: "ValidatingAdmissionWebhook", Kubeconfig: []byte("kubeconfig of webhooks")},
-		{Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`), Kubeconfig: []byte("kubeconfig of image policy")},
+		{Name: "ImagePolicyWebhook", Config: []byte(`{"imagePolicy":{"defaultAllow":true}}`), Kubeconfig: []byte(imagePolicyKubeconfig)},
 	}
 	values.Authentication = &apiserverv1.AuthenticationConfiguration{
 		TypeMeta: typeMeta("AuthenticationConfiguration"),
@@ -152,6 +168,9 @@ func TestKeysOfIssuersAreAskedForThroughTheProxy(t *testing.T) {
 		if got := authentication(values).JWT[0].Issuer.EgressSelectorType; got != want {
 			t.Errorf("%q: got %q, want %q", version, got, want)
 		}
+		if direct := ConnectsDirectly(values); direct != (want == "") {
+			t.Errorf("%q: connects directly: %v", version, direct)
+		}
 		if values.Authentication.JWT[0].Issuer.EgressSelectorType != "" {
 			t.Error("the values were changed")
 		}
@@ -203,6 +222,7 @@ func TestValidate(t *testing.T) {
 		{func(v *Values) { v.ServiceNetworks = nil }, "no service network"},
 		{func(v *Values) { v.ServiceNetworks = []string{"nope"} }, "service network"},
 		{func(v *Values) { v.AdvertiseAddress = "nope" }, "advertise address"},
+		{func(v *Values) { v.AdmissionConfigs = allSettings().AdmissionConfigs }, "no image is given for the sidecar"},
 	} {
 		values := shootValues()
 		test.change(&values)

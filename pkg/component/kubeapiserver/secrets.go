@@ -194,11 +194,15 @@ func generateConfiguration(ctx context.Context, manager secrets.Manager, v Value
 		}
 		plain[fileEgressCA] = authority.Data[secrets.DataKeyCertificateCA]
 	}
+	kubeconfigs, err := admissionKubeconfigs(v)
+	if err != nil {
+		return err
+	}
 	configs := map[string]secrets.DataConfig{
 		"encryption":      {Name: "kube-apiserver-etcd-encryption-configuration", Data: map[string][]byte{fileEncryption: encoded}},
 		"files":           {Name: "kube-apiserver-config", Data: plain},
 		authorizersFolder: {Name: "kube-apiserver-authorizer-kubeconfigs", Data: v.AuthorizerKubeconfigs},
-		admissionFolder:   {Name: "kube-apiserver-admission-kubeconfigs", Data: admissionKubeconfigs(v.AdmissionConfigs)},
+		admissionFolder:   {Name: "kube-apiserver-admission-kubeconfigs", Data: kubeconfigs},
 	}
 	for folder, config := range configs {
 		if len(config.Data) == 0 {

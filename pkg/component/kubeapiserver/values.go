@@ -72,6 +72,8 @@ type Values struct {
 	VPN *VPNValues
 	// EgressHost is the name of the seed's egress proxy; empty for none. The manager of the secrets has to know its authority, ca-egress.
 	EgressHost string
+	// EgressImage is that of vpn; with an EgressHost it is needed for the admission plugin ImagePolicyWebhook.
+	EgressImage string
 	// ServiceAccounts say how tokens of service accounts are issued.
 	ServiceAccounts ServiceAccountValues
 	// APIAudiences are the audiences that tokens may carry; default "kubernetes". "gardener" is always one.
@@ -238,6 +240,9 @@ func (v Values) withDefaults() Values {
 func (v Values) validate() error {
 	if v.Image == "" {
 		return errors.New("kube-apiserver: no image is given")
+	}
+	if hasSidecar(v) && v.EgressImage == "" {
+		return errors.New("kube-apiserver: no image is given for the sidecar of admission plugin " + imagePolicyWebhook)
 	}
 	if len(v.ServiceNetworks) == 0 {
 		return errors.New("kube-apiserver: no service network is given")

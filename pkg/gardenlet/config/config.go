@@ -199,7 +199,7 @@ type Egress struct {
 	// AllowedNetworks may be reached although they are private or the seed's, e.g. "10.9.0.0/16" or "10.9.0.7/32:443".
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
 	// InsecureKubeconfigs lets the kubeconfigs of shoots' webhooks name a proxy, which has to be an allowed address as well, and turn off the
-	// verification of certificates. garden-apiserver has a setting of its own.
+	// verification of certificates. That of ImagePolicyWebhook names no proxy in any case. garden-apiserver has a setting of its own.
 	InsecureKubeconfigs bool `json:"allowInsecureWebhookKubeconfigs,omitempty"`
 }
 

@@ -173,7 +173,7 @@ func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
 	values.ServiceNetworks, values.TrafficDistribution = o.Plan.Networks.Services, o.Plan.Seed.TrafficDistribution
 	values.Encryption.From = o.Plan.Rotation.Encryption.From
 	values.KeepOldServiceAccountKey, values.KeepInternalKubeconfig = o.Plan.Rotation.KeepOldServiceAccountKey, o.Plan.Rotation.ReplacesAuthorities
-	values.EgressHost = egress.Host
+	values.EgressHost, values.EgressImage = egress.Host, o.Plan.Images["vpn"]
 	if !o.Plan.Workerless {
 		values.VPN = &kubeapiserver.VPNValues{}
 	}

@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	"github.com/trellis-garden/trellis/pkg/apiserverconfig"
+	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 )
 
 // Files of a garden's user.
@@ -99,5 +101,21 @@ func allSettings(in *Inputs) {
 		AuditPolicy: []byte(auditPolicy), Authentication: []byte(authentication), Authorization: []byte(authorization),
 		AuthorizerKubeconfigs: map[string][]byte{"opa": []byte(webhookKubeconfig)},
 		PluginKubeconfigs:     map[string][]byte{"ValidatingAdmissionWebhook": []byte(webhookKubeconfig)},
+	}
+}
+
+// Every control plane whose owner turns on ImagePolicyWebhook is given what its sidecar needs.
+func TestImagePolicyWebhookLeavesByTheSidecar(t *testing.T) {
+	for name, change := range map[string]func(*Inputs){"with workers": func(*Inputs) {}, "workerless": workerless} {
+		in := inputs()
+		change(in)
+		in.Shoot.Spec.Kubernetes.KubeAPIServer = &gardencorev1beta1.KubeAPIServerConfig{
+			AdmissionPlugins: []gardencorev1beta1.AdmissionPlugin{{Name: "ImagePolicyWebhook", KubeconfigSecretName: ptr.To("images")}},
+		}
+		in.Files.PluginKubeconfigs = map[string][]byte{"ImagePolicyWebhook": []byte(webhookKubeconfig)}
+		values := (&Operation{Plan: plan(t, in)}).kubeAPIServerValues()
+		if values.EgressImage != "registry.example/vpn:v1" || values.EgressHost == "" || kubeapiserver.ConnectsDirectly(values) {
+			t.Errorf("%s: image %q, proxy %q, connects directly: %v", name, values.EgressImage, values.EgressHost, kubeapiserver.ConnectsDirectly(values))
+		}
 	}
 }

@@ -55,6 +55,11 @@ func (p *Proxy) Metrics() map[string]float64 {
 
 // Serve accepts TLS connections from the listener until ctx is done, and ends the open ones then.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Config) error {
+	return p.ServeWithoutTLS(ctx, tls.NewListener(listener, config))
+}
+
+// ServeWithoutTLS does the same without TLS, for clients within the pod. Connections of the listener have to be splice.Conns.
+func (p *Proxy) ServeWithoutTLS(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -66,7 +71,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener, config *tls.Co
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(tls.NewListener(listener, config)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("HTTP CONNECT proxy: %w", err)
 	}
 	return nil
