@@ -128,7 +128,7 @@ func addTokenRequestor(_ context.Context, mgr manager.Manager, targets *target.R
 // addCSRApprover adds the approver of serving certificates.
 func addCSRApprover(ctx context.Context, mgr manager.Manager, targets *target.Registry, _ Options) error {
 	again := make(chan event.GenericEvent)
-	reconciler := &csrapprover.Reconciler{Machines: mgr.GetAPIReader(), Targets: targets, Context: ctx, Again: func(namespace string) {
+	reconciler := &csrapprover.Reconciler{Seed: mgr.GetAPIReader(), Targets: targets, Context: ctx, Again: func(namespace string) {
 		select {
 		case again <- event.GenericEvent{Object: targetSecret(namespace)}:
 		case <-ctx.Done():

@@ -51,7 +51,7 @@ func TestAttackFloodOfPendingRequests(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		seed, shoot := &countingMachines{}, &countingNodes{}
-		approver := newApprover("shoot", &target.Target{Client: shoot}, seed)
+		approver := newApprover("shoot", &target.Target{Client: shoot}, kubelets("shoot", seed, shoot))
 		go approver.work(t.Context())
 		for i := range requests {
 			err := approver.handle(watch.Event{Type: watch.Added, Object: &certificatesv1.CertificateSigningRequest{

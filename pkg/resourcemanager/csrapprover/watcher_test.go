@@ -34,8 +34,9 @@ func TestAWatchThatEndsWithItsTargetIsFollowedByAnother(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: target.SecretName},
 		Data:       map[string][]byte{target.SecretKey: fmt.Appendf(nil, kubeconfig, apiServer.URL)},
 	}
-	targets := target.NewStaticRegistry(fake.NewClientBuilder().WithObjects(secret).Build())
-	reconciler := &Reconciler{Targets: targets, Context: t.Context(), Again: func(namespace string) { again <- namespace }}
+	seed := fake.NewClientBuilder().WithObjects(secret).Build()
+	targets := target.NewStaticRegistry(seed)
+	reconciler := &Reconciler{Seed: seed, Targets: targets, Context: t.Context(), Again: func(namespace string) { again <- namespace }}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shoot", Name: target.SecretName}}
 
 	for range 2 {
