@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxPending is how many requests of a shoot's kubelets are held at a time. Those beyond are left in the API until there is room: any user who may make
+	// maxPending is how many requests of a shoot's kubelets, or of a fleet's agents, are held at a time. Those beyond are left in the API until there is room: any user who may make
 	// requests can make any number.
 	maxPending = 1000
 	// retrySoon is when a request is looked at again, for the first soonTries times: nodes register within seconds. Then it is retryLate.

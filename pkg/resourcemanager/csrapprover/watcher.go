@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
@@ -30,9 +31,10 @@ const (
 	watchSeconds = 600
 )
 
-// Reconciler keeps one watch on the certificate signing requests of each shoot's kubelets. Its own requests are namespaces' Secrets `gardener-internal`.
+// Reconciler keeps one watch on the certificate signing requests of each shoot's kubelets, and one on those of each fleet's agents. Its own
+// requests are namespaces' Secrets `gardener-internal`.
 type Reconciler struct {
-	// Seed reads Machines of the seed.
+	// Seed reads Machines and Secrets of the seed.
 	Seed client.Reader
 	// Targets leads to the shoots.
 	Targets *target.Registry
@@ -52,6 +54,7 @@ type watched struct{ namespace, who string }
 // running is a watch of the cluster of a target.
 type running struct {
 	target *target.Target
+	stop   context.CancelFunc
 }
 
 // Reconcile starts the watches of a shoot that are not running. They end by themselves when the target is forgotten, and ask for the
@@ -67,8 +70,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := t.Ready(ctx); err != nil {
 		return ctrl.Result{RequeueAfter: 5 * t.RetryAfter()}, nil
 	}
+	fleet, err := r.isFleet(ctx, req.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	r.start(req.Namespace, t, kubelets(req.Namespace, r.Seed, t.Client))
+	if fleet {
+		r.start(req.Namespace, t, agents(t.Client))
+	} else {
+		r.end(watched{req.Namespace, agentsOfFleets})
+	}
 	return ctrl.Result{}, nil
+}
+
+// isFleet tells whether a federation process gets tokens of the shoot.
+func (r *Reconciler) isFleet(ctx context.Context, namespace string) (bool, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: registration.FleetAccessSecret}, secret)
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // start a watch unless it is running.
@@ -82,16 +102,28 @@ func (r *Reconciler) start(namespace string, t *target.Target, of requesters) {
 	if r.watching == nil {
 		r.watching = map[watched]*running{}
 	}
-	this := &running{target: t}
+	ctx, stop := context.WithCancel(r.Context)
+	this := &running{target: t, stop: stop}
 	r.watching[key] = this
 	approver := newApprover(namespace, t, of)
 	go func() {
-		approver.run(r.Context)
+		defer stop()
+		approver.run(ctx)
 		r.stopped(key, this)
-		if r.Context.Err() == nil {
+		if ctx.Err() == nil {
 			r.Again(namespace)
 		}
 	}()
+}
+
+// end a watch if it is running.
+func (r *Reconciler) end(key watched) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before := r.watching[key]; before != nil {
+		before.stop()
+		delete(r.watching, key)
+	}
 }
 
 // stopped forgets a watch that ended.
@@ -106,13 +138,14 @@ func (r *Reconciler) stopped(key watched, ended *running) {
 // requesters are those whose requests an approver decides about.
 type requesters struct {
 	who string
-	// signer whom they ask.
-	signer string
+	// signer whom they ask, and a label that their requests have; empty for none.
+	signer, label string
 	// patience is how long a request is looked at again that may not be approved yet.
 	patience time.Duration
 	// approval says to people why requests are approved.
 	approval string
-	// check checks everything that a request says about itself. An error says what is wrong; such a request is never approved.
+	// check checks everything that a request says about itself. An error says what is wrong; such a request is never approved. Without a
+	// question it is left to others.
 	check func(*certificatesv1.CertificateSigningRequest) (question, error)
 }
 
@@ -166,7 +199,7 @@ func pause(ctx context.Context, period time.Duration) {
 func (a *approver) watch(ctx context.Context) error {
 	seconds := int64(watchSeconds)
 	w, err := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests().Watch(ctx, metav1.ListOptions{
-		FieldSelector: "spec.signerName=" + a.signer, TimeoutSeconds: &seconds,
+		FieldSelector: "spec.signerName=" + a.signer, LabelSelector: a.label, TimeoutSeconds: &seconds,
 	})
 	if err != nil {
 		return err
@@ -206,7 +239,9 @@ func (a *approver) handle(event watch.Event) error {
 		a.refused(csr.Name, csr.Spec.Username, err.Error())
 		return nil
 	}
-	a.queue.add(csr.Name, candidate{uid: csr.UID, requester: csr.Spec.Username, created: csr.CreationTimestamp.Time, open: open})
+	if open != nil {
+		a.queue.add(csr.Name, candidate{uid: csr.UID, requester: csr.Spec.Username, created: csr.CreationTimestamp.Time, open: open})
+	}
 	return nil
 }
 
