@@ -32,7 +32,8 @@ func command() *cobra.Command {
   - applies ManagedResources: those of class "seed" to the seed, all others to the shoot whose control plane runs in
     their namespace (through the Secret "gardener-internal"), and puts back what is changed or deleted there;
   - fills "shoot-access-*" Secrets with tokens of service accounts in the shoot and renews them;
-  - approves the serving certificates of kubelets, when their names and addresses are those of a machine of the shoot.
+  - approves the serving certificates of kubelets, when their names and addresses are those of a machine of the shoot,
+    and, in fleets, the certificates with which accepted agents of members replace their own.
 
 The seed is reached with --kubeconfig, $KUBECONFIG or the pod's service account.`,
 		Args:          cobra.NoArgs,

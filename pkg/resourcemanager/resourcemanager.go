@@ -1,6 +1,6 @@
 // Package resourcemanager is the process that delivers objects to clusters: one per seed serves the seed itself and all
 // shoots whose control planes run there. It applies ManagedResources, fills `shoot-access-*` Secrets with tokens and
-// approves the serving certificates of kubelets.
+// approves the serving certificates of kubelets and, in fleets, the certificates that members' agents renew.
 package resourcemanager
 
 import (
@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 	"github.com/trellis-garden/trellis/pkg/managers"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/csrapprover"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/managedresource"
@@ -126,10 +127,10 @@ func addTokenRequestor(_ context.Context, mgr manager.Manager, targets *target.R
 		Complete(reconciler)
 }
 
-// addCSRApprover adds the approver of serving certificates.
+// addCSRApprover adds the approver of what kubelets and agents ask for.
 func addCSRApprover(ctx context.Context, mgr manager.Manager, targets *target.Registry, _ Options) error {
 	again := make(chan event.GenericEvent)
-	reconciler := &csrapprover.Reconciler{Machines: mgr.GetAPIReader(), Targets: targets, Context: ctx, Again: func(namespace string) {
+	reconciler := &csrapprover.Reconciler{Seed: mgr.GetAPIReader(), Targets: targets, Context: ctx, Again: func(namespace string) {
 		select {
 		case again <- event.GenericEvent{Object: targetSecret(namespace)}:
 		case <-ctx.Done():
@@ -137,7 +138,7 @@ func addCSRApprover(ctx context.Context, mgr manager.Manager, targets *target.Re
 	}}
 	return builder.ControllerManagedBy(mgr).
 		Named("csr-approver").
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(targetOf(targets)), builder.WithPredicates(predicate.NewPredicateFuncs(isTargetSecret))).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(targetOf(targets)), builder.WithPredicates(predicate.NewPredicateFuncs(concernsApprovers))).
 		WatchesRawSource(source.Channel(again, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5, RateLimiter: backoff()}).
 		Complete(reconciler)
@@ -173,11 +174,18 @@ func managedResourcesOf(c client.Client, targets *target.Registry) handler.MapFu
 	}
 }
 
-// targetOf maps a Secret that leads to a shoot to itself, after the client of its old content is forgotten.
+// concernsApprovers says whether a Secret leads to a shoot, or makes it a fleet.
+func concernsApprovers(object client.Object) bool {
+	return isTargetSecret(object) || object.GetName() == registration.FleetAccessSecret
+}
+
+// targetOf maps a Secret to the one that leads to the shoot of its namespace. If it is that, the client of its old content is forgotten.
 func targetOf(targets *target.Registry) handler.MapFunc {
 	return func(_ context.Context, secret client.Object) []reconcile.Request {
-		targets.Refresh(secret.GetNamespace(), secret.GetResourceVersion())
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(secret)}}
+		if isTargetSecret(secret) {
+			targets.Refresh(secret.GetNamespace(), secret.GetResourceVersion())
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(targetSecret(secret.GetNamespace()))}}
 	}
 }
 

@@ -1,14 +1,9 @@
 package certificate
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
+	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 func TestSeedOf(t *testing.T) {
@@ -98,7 +94,7 @@ func TestSeedOf(t *testing.T) {
 			if test.change != nil {
 				test.change(request, spec)
 			}
-			spec.Request = encode(t, request)
+			spec.Request = certrequest.Encode(t, request)
 			seed, err := SeedOf(&certificatesv1.CertificateSigningRequest{Spec: *spec})
 			if seed != test.seed {
 				t.Errorf("seed = %q, want %q", seed, test.seed)
@@ -130,30 +126,3 @@ func TestTokensAreHeldToTheirSeed(t *testing.T) {
 		}
 	}
 }
-
-func encode(t *testing.T, request *x509.CertificateRequest) []byte {
-	t.Helper()
-	encoded := tryEncode(request)
-	if encoded == nil {
-		t.Fatalf("no request can be made of %+v", request)
-	}
-	return encoded
-}
-
-// tryEncode is nil for what no request can be made of.
-func tryEncode(request *x509.CertificateRequest) []byte {
-	der, err := x509.CreateCertificateRequest(rand.Reader, request, signer())
-	if err != nil {
-		return nil
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-}
-
-// signer is the one key of all requests of these tests.
-var signer = sync.OnceValue(func() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	return key
-})

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 // FuzzSeedOf tries requests as bytes, and as fields of which a request is made: whatever is granted must be the client certificate of one
@@ -21,7 +23,7 @@ func FuzzSeedOf(f *testing.F) {
 	f.Add("a", "b", "server auth", []byte("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"), "", "", "")
 	f.Fuzz(func(t *testing.T, username, group, usage string, raw []byte, commonName, organizations, dnsNames string) {
 		if len(raw) == 0 {
-			raw = tryEncode(&x509.CertificateRequest{
+			raw = certrequest.TryEncode(&x509.CertificateRequest{
 				Subject: pkix.Name{CommonName: commonName, Organization: strings.Fields(organizations)}, DNSNames: strings.Fields(dnsNames),
 			})
 			if raw == nil {

@@ -23,10 +23,6 @@ func accountPolicies() map[string]admissionv1.ValidatingAdmissionPolicySpec {
 			[]admissionv1.NamedRuleWithOperations{clusterWide("apiregistration.k8s.io", []string{"apiservices"}, admissionv1.Create)},
 			rule{fmt.Sprintf("object.metadata.name in [%q, %q]", memberapi.APIServiceName, memberapi.TrialAPIServiceName), "the federation serves the API of Clusters only"},
 		),
-		"account-approvals.federation.trellis.garden": ofAccount(
-			[]admissionv1.NamedRuleWithOperations{clusterWide("certificates.k8s.io", []string{"certificatesigningrequests/approval"}, admissionv1.Update)},
-			rule{fmt.Sprintf("object.spec.username.startsWith(%q)", registration.AgentUserPrefix), "the federation approves only what agents ask for themselves"},
-		),
 		"account-statuses.federation.trellis.garden": ofAccount(
 			[]admissionv1.NamedRuleWithOperations{
 				clusterWide("", []string{"namespaces/status", "nodes/status"}, admissionv1.Update),

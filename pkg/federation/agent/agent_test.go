@@ -35,6 +35,7 @@ func TestValidate(t *testing.T) {
 		"no workers":         {func(o *Options) { o.Workers = 0 }, "--workers"},
 		"no namespace":       {func(o *Options) { o.Namespace = "" }, "--namespace"},
 		"a long silence":     {func(o *Options) { o.LeaseDuration = time.Hour }, "--lease-duration"},
+		"a long life":        {func(o *Options) { o.CertificateLifetime = 60 * 24 * time.Hour }, "--certificate-lifetime"},
 		"a short life":       {func(o *Options) { o.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
 		"a kind that is not": {func(o *Options) { o.Allowance.Kinds = []string{"pods"} }, "--allow-kinds"},
 	} {

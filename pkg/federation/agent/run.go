@@ -77,8 +77,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("--workers %d: 1 at least", o.Workers)
 	case o.LeaseDuration < time.Second || o.LeaseDuration > time.Minute:
 		return fmt.Errorf("--lease-duration %s: from 1s to 1m", o.LeaseDuration)
-	case o.CertificateLifetime < 10*time.Minute:
-		return fmt.Errorf("--certificate-lifetime %s: 10m at least", o.CertificateLifetime)
+	case o.CertificateLifetime < 10*time.Minute || o.CertificateLifetime > registration.MaxCertificateLifetime:
+		return fmt.Errorf("--certificate-lifetime %s: from 10m to %s", o.CertificateLifetime, registration.MaxCertificateLifetime)
 	}
 	return o.Allowance.Validate()
 }

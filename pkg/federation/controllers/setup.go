@@ -40,7 +40,6 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/budget"
-	"github.com/trellis-garden/trellis/pkg/federation/controllers/agents"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/autoscaling"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/cronscaling"
 	"github.com/trellis-garden/trellis/pkg/federation/controllers/deletions"
@@ -222,7 +221,6 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 		quotas.Add(mgr, settings(options)),
 		demand.Add(mgr, s.clusters.alone, settings(options)),
 		addExecution(mgr, options, pool, changes, taught.wakeExecutions),
-		agents.Add(mgr, settings(options)),
 		addClusters(ctx, mgr, options, pool, s.clusters.surveys),
 		failover.Add(mgr, options.Failover, workBindingIndex, settings(options)),
 		memberapi.Add(mgr, options.MemberAPI, options.Dial),

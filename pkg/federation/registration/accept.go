@@ -65,7 +65,7 @@ func invitedAgents(ctx context.Context, fleet client.Client, name string) ([]Can
 func candidateOf(ctx context.Context, fleet client.Client, request *certificatesv1.CertificateSigningRequest) (*Candidate, error) {
 	name := request.Labels[MemberLabel]
 	accepted := isApproved(request)
-	if !IsPending(request) && !accepted || request.Spec.Username != InvitedUser(name) {
+	if !isPending(request) && !accepted || request.Spec.Username != InvitedUser(name) {
 		return nil, nil
 	}
 	cluster := &clusterv1alpha1.Cluster{}

@@ -1,13 +1,11 @@
 package registration
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 func pullMember(name string) *clusterv1alpha1.Cluster {
@@ -44,15 +43,7 @@ func requestOf(t testing.TB, member *clusterv1alpha1.Cluster, change ...func(*x5
 	for _, f := range change {
 		f(template)
 	}
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signing.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	signing.Spec.Request = certrequest.Encode(t, template)
 	return signing
 }
 
@@ -76,6 +67,13 @@ func TestRequests(t *testing.T) {
 		"an administrator's":     {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), member, "not for the agent"},
 		"in a second group":      {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{AgentGroup, "x"} }), member, "not for the agent"},
 		"for another user":       {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }), member, "not for the agent"},
+		"with another attribute": {requestOf(t, member, func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"x"} }), member, "not for the agent"},
+		"for two users":          {requestOf(t, member, alsoAs("admin")), member, "not for the agent"},
+		"with an extension":      {requestOf(t, member, func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{{Id: []int{2, 5, 29, 19}}} }), member, "extensions"},
+		"of any length":          {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = nil }), member, "lifetime"},
+		"for years":              {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1 << 30)) }), member, "720h0m0s is the longest"},
+		"for a time in the past": {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(-1)) }), member, "lifetime"},
+		"too large":              {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = make([]byte, maxRequestBytes+1) }), member, "more than 16384"},
 		"for a server":           {requestOf(t, member, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }), member, "other names"},
 		"for a workload":         {requestOf(t, member, func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }), member, "other names"},
 		"by another signer":      {withSpec(requestOf(t, member), func(s *certificatesv1.CertificateSigningRequestSpec) { s.SignerName = "kubernetes.io/kubelet-serving" }), member, "signer"},
@@ -91,6 +89,13 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// alsoAs adds a common name before the one that is there, which is what a reader sees who takes the last.
+func alsoAs(user string) func(*x509.CertificateRequest) {
+	return func(r *x509.CertificateRequest) {
+		r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: []int{2, 5, 4, 3}, Value: user}, {Type: []int{2, 5, 4, 3}, Value: r.Subject.CommonName}, {Type: []int{2, 5, 4, 10}, Value: AgentGroup}}
+	}
+}
+
 func withSpec(r *certificatesv1.CertificateSigningRequest, change func(*certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
 	change(&r.Spec)
 	return r
@@ -103,38 +108,7 @@ func spoil(s *certificatesv1.CertificateSigningRequestSpec) {
 	s.Request = pem.EncodeToMemory(block)
 }
 
-func TestRenewals(t *testing.T) {
-	member := pullMember("edge")
-	own := func(change ...func(*certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
-		r := requestOf(t, member)
-		r.Spec.Username = AgentUser(member)
-		for _, f := range change {
-			f(r)
-		}
-		return r
-	}
-	leaving := pullMember("edge")
-	leaving.DeletionTimestamp = new(metav1.Now())
-	pushed := pullMember("edge")
-	pushed.Spec.SyncMode = clusterv1alpha1.Push
-	for name, tc := range map[string]struct {
-		request *certificatesv1.CertificateSigningRequest
-		member  *clusterv1alpha1.Cluster
-		want    bool
-	}{
-		"its own":                    {own(), member, true},
-		"by an invitation":           {own(func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = InvitedUser("edge") }), member, false},
-		"by another agent":           {own(func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Username = AgentUser(pullMember("edge2")) }), member, false},
-		"for another cluster":        {own(func(r *certificatesv1.CertificateSigningRequest) { r.Annotations[IDAnnotation] = "other" }), member, false},
-		"of a member that leaves":    {own(), leaving, false},
-		"of a member without agents": {own(), pushed, false},
-	} {
-		if got := IsRenewal(tc.request, tc.member); got != tc.want {
-			t.Errorf("%s: got %t", name, got)
-		}
-	}
-}
-
+// FuzzFingerprint: whatever has one is for the agent of that member, and says nothing else.
 func FuzzFingerprint(f *testing.F) {
 	member := pullMember("edge")
 	template := requestOf(f, member)
@@ -143,10 +117,28 @@ func FuzzFingerprint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, request []byte) {
 		signing := template.DeepCopy()
 		signing.Spec.Request = request
-		if fingerprint, err := Fingerprint(signing, member); err == nil && len(fingerprint) != 64 {
+		fingerprint, err := Fingerprint(signing, member)
+		if err != nil {
+			return
+		}
+		if len(fingerprint) != 64 {
 			t.Errorf("fingerprint %q", fingerprint)
 		}
+		isForAgent(t, request, AgentUser(member))
 	})
+}
+
+// isForAgent reads a request as signers do.
+func isForAgent(t *testing.T, request []byte, user string) {
+	t.Helper()
+	block, _ := pem.Decode(request)
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parsed.Subject.CommonName != user || !slices.Equal(parsed.Subject.Organization, []string{AgentGroup}) || len(parsed.Subject.Names) != 2 || len(parsed.Extensions) > 0 || parsed.CheckSignature() != nil {
+		t.Fatalf("accepted for %s, with extensions %v", parsed.Subject, parsed.Extensions)
+	}
 }
 
 func TestChoose(t *testing.T) {

@@ -37,6 +37,12 @@ const (
 // DefaultCertificateLifetime of agents: they renew at half of it, so a member may be off for half a week.
 const DefaultCertificateLifetime = 7 * 24 * time.Hour
 
+// MaxCertificateLifetime is the longest that an agent may ask for.
+const MaxCertificateLifetime = 30 * 24 * time.Hour
+
+// maxRequestBytes is far above what agents ask with.
+const maxRequestBytes = 16 << 10
+
 // Request is what an agent asks for.
 type Request struct {
 	// Member and UID are the name and the UID of its Cluster in the fleet.
@@ -130,36 +136,62 @@ func agentUsages() []certificatesv1.KeyUsage {
 
 // Fingerprint is that of the key that a request is for. An error tells why the request is not one for the agent of the member.
 func Fingerprint(request *certificatesv1.CertificateSigningRequest, member *clusterv1alpha1.Cluster) (string, error) {
-	block, rest := pem.Decode(request.Spec.Request)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
-		return "", fmt.Errorf("request %s: not one certificate request as PEM", request.Name)
-	}
-	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	parsed, err := parseRequest(request)
 	if err != nil {
-		return "", fmt.Errorf("request %s: %w", request.Name, err)
+		return "", err
 	}
-	switch {
-	case parsed.CheckSignature() != nil:
-		return "", fmt.Errorf("request %s: its signature is wrong", request.Name)
-	case request.Labels[MemberLabel] != member.Name || parsed.Subject.CommonName != AgentUser(member) || !slices.Equal(parsed.Subject.Organization, []string{AgentGroup}):
-		return "", fmt.Errorf("request %s: for %q of %q, not for the agent of member %q", request.Name, parsed.Subject.CommonName, parsed.Subject.Organization, member.Name)
-	case len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0:
-		return "", fmt.Errorf("request %s: asks for other names too", request.Name)
-	case request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !slices.Equal(request.Spec.Usages, agentUsages()):
-		return "", fmt.Errorf("request %s: for signer %s and usages %v", request.Name, request.Spec.SignerName, request.Spec.Usages)
+	if err := checkRequest(request, parsed, member.Name, AgentUser(member)); err != nil {
+		return "", err
 	}
 	return fingerprintOf(parsed.PublicKey)
 }
 
-// IsRenewal tells whether a request is one of an accepted member's agent for itself.
-func IsRenewal(request *certificatesv1.CertificateSigningRequest, member *clusterv1alpha1.Cluster) bool {
-	_, err := Fingerprint(request, member)
-	return err == nil && member.Spec.SyncMode == clusterv1alpha1.Pull && member.DeletionTimestamp == nil &&
-		request.Spec.Username == AgentUser(member) && request.Annotations[IDAnnotation] == member.Spec.ID
+// parseRequest reads what is to be signed. Who asks for it has the key.
+func parseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
+	if len(request.Spec.Request) > maxRequestBytes {
+		return nil, fmt.Errorf("request %s: %d bytes, more than %d", request.Name, len(request.Spec.Request), maxRequestBytes)
+	}
+	block, rest := pem.Decode(request.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
+		return nil, fmt.Errorf("request %s: not one certificate request as PEM", request.Name)
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("request %s: %w", request.Name, err)
+	}
+	if parsed.CheckSignature() != nil {
+		return nil, fmt.Errorf("request %s: its signature is wrong", request.Name)
+	}
+	return parsed, nil
 }
 
-// IsPending tells whether nobody has decided about a request yet.
-func IsPending(request *certificatesv1.CertificateSigningRequest) bool {
+// checkRequest tells why a request is for anything else than a client certificate of that user, who is the agent of the member.
+func checkRequest(request *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, member, user string) error {
+	subject, lifetime := parsed.Subject, lifetimeOf(request)
+	switch {
+	// Names has every attribute: there is none besides these two.
+	case request.Labels[MemberLabel] != member || subject.CommonName != user || !slices.Equal(subject.Organization, []string{AgentGroup}) || len(subject.Names) != 2:
+		return fmt.Errorf("request %s: for %q of %q, not for the agent of member %q", request.Name, subject.CommonName, subject.Organization, member)
+	case len(parsed.Extensions) > 0:
+		return fmt.Errorf("request %s: asks for other names or extensions too", request.Name)
+	case request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !slices.Equal(request.Spec.Usages, agentUsages()):
+		return fmt.Errorf("request %s: for signer %s and usages %v", request.Name, request.Spec.SignerName, request.Spec.Usages)
+	case lifetime <= 0 || lifetime > MaxCertificateLifetime:
+		return fmt.Errorf("request %s: for a lifetime of %s, and %s is the longest", request.Name, lifetime, MaxCertificateLifetime)
+	}
+	return nil
+}
+
+// lifetimeOf what is asked for; 0 for as long as the signer likes.
+func lifetimeOf(request *certificatesv1.CertificateSigningRequest) time.Duration {
+	if request.Spec.ExpirationSeconds == nil {
+		return 0
+	}
+	return time.Duration(*request.Spec.ExpirationSeconds) * time.Second
+}
+
+// isPending tells whether nobody has decided about a request yet.
+func isPending(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Conditions) == 0 && len(request.Status.Certificate) == 0
 }
 

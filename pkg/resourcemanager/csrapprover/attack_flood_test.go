@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
+	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 // countingMachines is a seed with one machine, node n1, that counts who asks for it.
@@ -45,12 +46,12 @@ func (c *countingNodes) Get(context.Context, client.ObjectKey, client.Object, ..
 // must not be what the seed is busy with.
 func TestAttackFloodOfPendingRequests(t *testing.T) {
 	const requests, seconds, perSecond = 2000, 60, 20
-	certificate := encode(t, &x509.CertificateRequest{
+	certificate := certrequest.Encode(t, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{nodesGroup}}, IPAddresses: []net.IP{net.ParseIP("10.0.0.1")},
 	})
 	synctest.Test(t, func(t *testing.T) {
 		seed, shoot := &countingMachines{}, &countingNodes{}
-		approver := newApprover("shoot", &target.Target{Client: shoot}, seed)
+		approver := newApprover("shoot", &target.Target{Client: shoot}, kubelets("shoot", seed, shoot))
 		go approver.work(t.Context())
 		for i := range requests {
 			err := approver.handle(watch.Event{Type: watch.Added, Object: &certificatesv1.CertificateSigningRequest{

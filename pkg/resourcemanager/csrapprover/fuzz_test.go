@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 // FuzzParse tries requests as bytes, and as fields of which a request is made: whatever Parse accepts must be a serving certificate for
@@ -29,7 +31,7 @@ func FuzzParse(f *testing.F) {
 					template.IPAddresses = append(template.IPAddresses, ip)
 				}
 			}
-			if raw = tryEncode(template); raw == nil {
+			if raw = certrequest.TryEncode(template); raw == nil {
 				return
 			}
 		}

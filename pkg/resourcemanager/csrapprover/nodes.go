@@ -3,17 +3,19 @@ package csrapprover
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// knownFor is how long what is known of machines and nodes is believed. It bounds what any number of requests costs: one question to the seed, and
-// one to the shoot for each machine, in that time.
-const knownFor = 250 * time.Millisecond
+// nodeLabel of a Machine names its node.
+const nodeLabel = "node"
+
+// machineListKind is the kind of lists of machines.
+var machineListKind = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "MachineList"}
 
 // nodes knows the machines of a shoot and their nodes. It is for one goroutine.
 type nodes struct {
@@ -22,30 +24,24 @@ type nodes struct {
 	// target reads Nodes.
 	target client.Reader
 
-	asked time.Time
-	// names are the nodes that have a machine; err is why they are not known.
-	names map[string]bool
-	err   error
-	// found are the nodes that were asked for since.
-	found map[string]foundNode
-}
-
-// foundNode is the answer to a question: a node with its addresses, or an error.
-type foundNode struct {
-	node *corev1.Node
-	err  error
+	// names are the nodes that have a machine, under one key; found are Nodes by name.
+	names recent[map[string]bool]
+	found recent[*corev1.Node]
 }
 
 // unknown says what is not known yet about the requester; empty when all is.
 func (n *nodes) unknown(ctx context.Context, request Request) (string, error) {
-	n.refresh(ctx)
-	if n.err != nil {
-		return "", n.err
+	names, err := n.names.get("", func() (map[string]bool, error) { return n.list(ctx) })
+	if err != nil {
+		return "", err
 	}
-	if !n.names[request.NodeName] {
+	if !names[request.NodeName] {
 		return "no Machine has the label " + nodeLabel + "=" + request.NodeName, nil
 	}
-	node, err := n.node(ctx, request.NodeName)
+	node, err := n.found.get(request.NodeName, func() (*corev1.Node, error) {
+		node := &corev1.Node{}
+		return node, n.target.Get(ctx, client.ObjectKey{Name: request.NodeName}, node)
+	})
 	if apierrors.IsNotFound(err) {
 		return "the Node does not exist", nil
 	}
@@ -58,30 +54,16 @@ func (n *nodes) unknown(ctx context.Context, request Request) (string, error) {
 	return "", nil
 }
 
-// refresh asks for the machines when what is known is too old.
-func (n *nodes) refresh(ctx context.Context) {
-	if !n.asked.IsZero() && time.Since(n.asked) < knownFor {
-		return
-	}
+// list asks for the machines.
+func (n *nodes) list(ctx context.Context) (map[string]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(machineListKind)
-	n.names, n.found, n.err = map[string]bool{}, map[string]foundNode{}, nil
 	if err := n.machines.List(ctx, list, client.InNamespace(n.namespace), client.HasLabels{nodeLabel}); err != nil {
-		n.err = fmt.Errorf("listing the machines of namespace %s: %w", n.namespace, err)
+		return nil, fmt.Errorf("listing the machines of namespace %s: %w", n.namespace, err)
 	}
+	names := map[string]bool{}
 	for _, machine := range list.Items {
-		n.names[machine.Labels[nodeLabel]] = true
+		names[machine.Labels[nodeLabel]] = true
 	}
-	n.asked = time.Now()
-}
-
-// node asks for a node once.
-func (n *nodes) node(ctx context.Context, name string) (*corev1.Node, error) {
-	if known, asked := n.found[name]; asked {
-		return known.node, known.err
-	}
-	node := &corev1.Node{}
-	err := n.target.Get(ctx, client.ObjectKey{Name: name}, node)
-	n.found[name] = foundNode{node: node, err: err}
-	return node, err
+	return names, nil
 }

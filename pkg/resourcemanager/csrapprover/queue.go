@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxPending is how many requests of a shoot are held at a time. Those beyond are left in the API until there is room: any user who may make
+	// maxPending is how many requests of a shoot's kubelets, or of a fleet's agents, are held at a time. Those beyond are left in the API until there is room: any user who may make
 	// requests can make any number.
 	maxPending = 1000
 	// retrySoon is when a request is looked at again, for the first soonTries times: nodes register within seconds. Then it is retryLate.
@@ -20,13 +20,15 @@ const (
 
 // candidate is what is kept of a request: little, as its author chooses the size of the rest.
 type candidate struct {
-	uid      types.UID
-	request  Request
-	deadline time.Time
-	tries    int
+	uid       types.UID
+	requester string
+	created   time.Time
+	// open is what is not known yet.
+	open  question
+	tries int
 }
 
-// queue holds the pending requests of one shoot, by name.
+// queue holds pending requests of one approver, by name.
 type queue struct {
 	work workqueue.TypedDelayingInterface[string]
 	// room is told when requests that were left out can be taken.

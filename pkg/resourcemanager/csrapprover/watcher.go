@@ -16,16 +16,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 	"github.com/trellis-garden/trellis/pkg/resourcemanager/target"
 )
 
 const (
-	signerSelector = "spec.signerName=" + certificatesv1.KubeletServingSignerName
-	// nodeLabel of a Machine names its node.
-	nodeLabel = "node"
-	// retryFor is how long a request is looked at again whose node or machine is not registered completely; kubelets ask for their certificate
-	// while they register.
-	retryFor = 10 * time.Minute
+	// retryErrors is how long a request is looked at again when a question about it, or its approval, fails.
+	retryErrors = 10 * time.Minute
 	// retryWatch is the pause before a watch that could not be opened is opened again.
 	retryWatch = 2 * time.Second
 	// retryRoom is the pause before requests that were left out are asked for.
@@ -34,11 +31,11 @@ const (
 	watchSeconds = 600
 )
 
-// Reconciler keeps one watch on the certificate signing requests of each shoot. Requests are namespaces' Secrets
-// `gardener-internal`.
+// Reconciler keeps one watch on the certificate signing requests of each shoot's kubelets, and one on those of each fleet's agents. Its own
+// requests are namespaces' Secrets `gardener-internal`.
 type Reconciler struct {
-	// Machines reads Machine objects of the seed.
-	Machines client.Reader
+	// Seed reads Machines and Secrets of the seed.
+	Seed client.Reader
 	// Targets leads to the shoots.
 	Targets *target.Registry
 	// Context ends all watches.
@@ -48,11 +45,20 @@ type Reconciler struct {
 	Again func(namespace string)
 
 	mu       sync.Mutex
-	watching map[string]*target.Target
+	watching map[watched]*running
 }
 
-// Reconcile starts the watch of a shoot if it is not running. It ends by itself when the target is forgotten, and asks for the
-// next one.
+// watched says whose requests are watched.
+type watched struct{ namespace, who string }
+
+// running is a watch of the cluster of a target.
+type running struct {
+	target *target.Target
+	stop   context.CancelFunc
+}
+
+// Reconcile starts the watches of a shoot that are not running. They end by themselves when the target is forgotten, and ask for the
+// next ones.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t, err := r.Targets.Shoot(ctx, req.Namespace)
 	if errors.Is(err, target.ErrNoTarget) {
@@ -64,50 +70,101 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := t.Ready(ctx); err != nil {
 		return ctrl.Result{RequeueAfter: 5 * t.RetryAfter()}, nil
 	}
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.watching[req.Namespace] == t {
-		return ctrl.Result{}, nil
+	fleet, err := r.isFleet(ctx, req.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	if r.watching == nil {
-		r.watching = map[string]*target.Target{}
+	r.start(req.Namespace, t, kubelets(req.Namespace, r.Seed, t.Client))
+	if fleet {
+		r.start(req.Namespace, t, agents(t.Client))
+	} else {
+		r.end(watched{req.Namespace, agentsOfFleets})
 	}
-	r.watching[req.Namespace] = t
-	approver := newApprover(req.Namespace, t, r.Machines)
-	go func() {
-		approver.run(r.Context)
-		r.stopped(req.Namespace, t)
-		if r.Context.Err() == nil {
-			r.Again(req.Namespace)
-		}
-	}()
 	return ctrl.Result{}, nil
 }
 
-// stopped forgets a watch that ended.
-func (r *Reconciler) stopped(namespace string, t *target.Target) {
+// isFleet tells whether a federation process gets tokens of the shoot.
+func (r *Reconciler) isFleet(ctx context.Context, namespace string) (bool, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.Seed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: registration.FleetAccessSecret}, secret)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// start a watch unless it is running.
+func (r *Reconciler) start(namespace string, t *target.Target, of requesters) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watching[namespace] == t {
-		delete(r.watching, namespace)
+	key := watched{namespace, of.who}
+	if before := r.watching[key]; before != nil && before.target == t {
+		return
+	}
+	if r.watching == nil {
+		r.watching = map[watched]*running{}
+	}
+	ctx, stop := context.WithCancel(r.Context)
+	this := &running{target: t, stop: stop}
+	r.watching[key] = this
+	approver := newApprover(namespace, t, of)
+	go func() {
+		defer stop()
+		approver.run(ctx)
+		r.stopped(key, this)
+		if ctx.Err() == nil {
+			r.Again(namespace)
+		}
+	}()
+}
+
+// end a watch if it is running.
+func (r *Reconciler) end(key watched) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before := r.watching[key]; before != nil {
+		before.stop()
+		delete(r.watching, key)
 	}
 }
 
-// approver serves one shoot. Its watch puts requests into a queue, and one worker decides about them.
+// stopped forgets a watch that ended.
+func (r *Reconciler) stopped(key watched, ended *running) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watching[key] == ended {
+		delete(r.watching, key)
+	}
+}
+
+// requesters are those whose requests an approver decides about.
+type requesters struct {
+	who string
+	// signer whom they ask, and a label that their requests have; empty for none.
+	signer, label string
+	// patience is how long a request is looked at again that may not be approved yet.
+	patience time.Duration
+	// approval says to people why requests are approved.
+	approval string
+	// check checks everything that a request says about itself. An error says what is wrong; such a request is never approved. Without a
+	// question it is left to others.
+	check func(*certificatesv1.CertificateSigningRequest) (question, error)
+}
+
+// question asks why a checked request may not be approved, or not yet; the answer is empty when it may.
+type question func(context.Context) (string, error)
+
+// approver serves requesters of one shoot. Its watch puts requests into a queue, and one worker decides about them.
 type approver struct {
-	namespace string
-	target    *target.Target
-	queue     *queue
-	nodes     *nodes
-	log       logr.Logger
+	requesters
+	target *target.Target
+	queue  *queue
+	log    logr.Logger
 	// logged bounds what a shoot's owner can fill the seed's log with.
 	logged flowcontrol.RateLimiter
 }
 
-func newApprover(namespace string, t *target.Target, machines client.Reader) *approver {
+func newApprover(namespace string, t *target.Target, of requesters) *approver {
 	return &approver{
-		namespace: namespace, target: t, queue: newQueue(), nodes: &nodes{namespace: namespace, machines: machines, target: t.Client},
+		requesters: of, target: t, queue: newQueue(),
 		log:    ctrl.Log.WithName("csr-approver").WithValues("namespace", namespace),
 		logged: flowcontrol.NewTokenBucketRateLimiter(1, 20),
 	}
@@ -142,7 +199,7 @@ func pause(ctx context.Context, period time.Duration) {
 func (a *approver) watch(ctx context.Context) error {
 	seconds := int64(watchSeconds)
 	w, err := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests().Watch(ctx, metav1.ListOptions{
-		FieldSelector: signerSelector, TimeoutSeconds: &seconds,
+		FieldSelector: "spec.signerName=" + a.signer, LabelSelector: a.label, TimeoutSeconds: &seconds,
 	})
 	if err != nil {
 		return err
@@ -173,17 +230,24 @@ func (a *approver) handle(event watch.Event) error {
 	if !ok {
 		return nil
 	}
-	if event.Type == watch.Deleted || !pending(csr) {
+	if event.Type == watch.Deleted || !a.pending(csr) {
 		a.queue.forget(csr.Name)
 		return nil
 	}
-	request, err := Parse(csr)
+	open, err := a.check(csr)
 	if err != nil {
 		a.refused(csr.Name, csr.Spec.Username, err.Error())
 		return nil
 	}
-	a.queue.add(csr.Name, candidate{uid: csr.UID, request: request, deadline: csr.CreationTimestamp.Add(retryFor)})
+	if open != nil {
+		a.queue.add(csr.Name, candidate{uid: csr.UID, requester: csr.Spec.Username, created: csr.CreationTimestamp.Time, open: open})
+	}
 	return nil
+}
+
+// pending says whether nobody decided about a request yet.
+func (a *approver) pending(csr *certificatesv1.CertificateSigningRequest) bool {
+	return csr.Spec.SignerName == a.signer && len(csr.Status.Conditions) == 0
 }
 
 // work decides about queued requests, one after the other, until the queue is shut down.
@@ -204,9 +268,9 @@ func (a *approver) work(ctx context.Context) {
 	}
 }
 
-// decide approves a request, and says whether that was the last look at it. Its node may not be known completely yet.
+// decide approves a request, and says whether that was the last look at it for now.
 func (a *approver) decide(ctx context.Context, name string, found candidate) (done bool) {
-	reason, err := a.nodes.unknown(ctx, found.request)
+	reason, err := found.open(ctx)
 	if err == nil && reason == "" {
 		if err = a.approve(ctx, name, found); err == nil {
 			return true
@@ -215,19 +279,20 @@ func (a *approver) decide(ctx context.Context, name string, found candidate) (do
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return true
 	}
-	if time.Now().Before(found.deadline) {
+	patience := a.patience
+	if err != nil {
+		reason, patience = err.Error(), retryErrors
+	}
+	if time.Since(found.created) < patience {
 		return false
 	}
-	if err != nil {
-		reason = err.Error()
-	}
-	a.refused(name, nodeUserPrefix+found.request.NodeName, reason)
+	a.refused(name, found.requester, reason)
 	return true
 }
 
 func (a *approver) refused(name, requester, reason string) {
 	if a.logged.TryAccept() {
-		a.log.Info("Not approving a kubelet's serving certificate", "csr", name, "requester", requester, "reason", reason)
+		a.log.Info("Not approving a certificate", "who", a.who, "csr", name, "requester", requester, "reason", reason)
 	}
 }
 
@@ -235,20 +300,19 @@ func (a *approver) refused(name, requester, reason string) {
 func (a *approver) approve(ctx context.Context, name string, found candidate) error {
 	requests := a.target.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	csr, err := requests.Get(ctx, name, metav1.GetOptions{})
-	if err != nil || csr.UID != found.uid || !pending(csr) {
+	if err != nil || csr.UID != found.uid || !a.pending(csr) {
 		return err
 	}
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "RequestApproved", Message: "The kubelet's names and addresses are those of its node, which is a machine of this shoot.",
-		LastUpdateTime: metav1.Now(),
+		Reason: "RequestApproved", Message: a.approval, LastUpdateTime: metav1.Now(),
 	})
 	_, err = requests.UpdateApproval(ctx, name, csr, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) {
 		return nil
 	}
 	if err == nil {
-		a.log.Info("Approved a kubelet's serving certificate", "csr", name, "requester", csr.Spec.Username)
+		a.log.Info("Approved a certificate", "who", a.who, "csr", name, "requester", csr.Spec.Username)
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func TestAttackFederationBeyondItsWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fleet.Delete(ctx, request) })
-	refusedWith(t, registration.Approve(ctx, c, request, "Attack", "a certificate of any user"), "the federation approves only what agents ask for themselves")
+	refusedWith(t, registration.Approve(ctx, c, request, "Attack", "a certificate of any user"), `cannot update resource "certificatesigningrequests/approval"`)
 	failed := request.DeepCopy()
 	failed.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: "Attack"}}
 	refusedWith(t, c.Status().Update(ctx, failed), "user not permitted to sign requests")

@@ -42,6 +42,7 @@ type pulled struct {
 func invite(t *testing.T, name string, allowance registration.Allowance) *pulled {
 	t.Helper()
 	servers.startControllers(t, fleetConfig, "certificatesigningrequest-signing-controller", "garbage-collector-controller")
+	startApprover(t)
 	config, member := startCluster(t, name)
 	p := &pulled{name: name, member: member}
 	p.apply(t, allowance)

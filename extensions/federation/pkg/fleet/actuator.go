@@ -24,6 +24,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/admission"
 	"github.com/trellis-garden/trellis/pkg/federation/crds"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 // Type is the type of Extension objects that this package is responsible for.
@@ -128,7 +129,7 @@ func (a *Actuator) Delete(ctx context.Context, log logr.Logger, object *extensio
 	for _, removed := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: Name}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: egress.ServedAPIs}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: accessSecretName}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: registration.FleetAccessSecret}},
 		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: networkPolicyName}},
 	} {
 		err := a.Client.Delete(ctx, removed, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -159,7 +160,7 @@ const tokenTimeout = 30 * time.Second
 // requestToken asks for a token in the shoot and waits shortly for it: a pod that starts without it would be started
 // again only much later.
 func (a *Actuator) requestToken(ctx context.Context, namespace string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: accessSecretName}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: registration.FleetAccessSecret}}
 	if _, err := controllerutil.CreateOrPatch(ctx, a.Client, secret, func() error {
 		secret.Labels = merge(secret.Labels, map[string]string{
 			"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot",
@@ -170,7 +171,7 @@ func (a *Actuator) requestToken(ctx context.Context, namespace string) error {
 		})
 		return nil
 	}); err != nil {
-		return fmt.Errorf("secret %s/%s: %w", namespace, accessSecretName, err)
+		return fmt.Errorf("secret %s/%s: %w", namespace, registration.FleetAccessSecret, err)
 	}
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, tokenTimeout, true, func(ctx context.Context) (bool, error) {
 		if len(secret.Data["token"]) > 0 {
@@ -179,7 +180,7 @@ func (a *Actuator) requestToken(ctx context.Context, namespace string) error {
 		return false, a.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	})
 	if err != nil {
-		return fmt.Errorf("secret %s/%s has no token for the shoot; is resource-manager running? %w", namespace, accessSecretName, err)
+		return fmt.Errorf("secret %s/%s has no token for the shoot; is resource-manager running? %w", namespace, registration.FleetAccessSecret, err)
 	}
 	return nil
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/trellis-garden/trellis/extensions/federation/pkg/apis"
 	proxy "github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/egress"
+	"github.com/trellis-garden/trellis/pkg/federation/registration"
 )
 
 const (
 	// Name of the Deployment, of its service account in the fleet, and of all that belongs to it.
 	Name = "federation"
 
-	accessSecretName = "shoot-access-" + Name
 	// kubeconfigDir is where control-plane components find the kubeconfig and their token for the shoot.
 	kubeconfigDir = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
 	// egressDir has what the process shows the egress proxy of the seed.
@@ -136,7 +136,7 @@ func kubeconfigVolume(kubeconfig string) corev1.Volume {
 	}
 	return corev1.Volume{Name: "kubeconfig", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(0o444)),
-		Sources:     []corev1.VolumeProjection{source(kubeconfig, "kubeconfig"), source(accessSecretName, "token")},
+		Sources:     []corev1.VolumeProjection{source(kubeconfig, "kubeconfig"), source(registration.FleetAccessSecret, "token")},
 	}}}
 }
 

@@ -36,9 +36,6 @@ func fleetRules() []rbacv1.PolicyRule {
 		// CronFederatedHPAs change the limits of FederatedHPAs.
 		{APIGroups: []string{"autoscaling.karmada.io"}, Resources: []string{"federatedhpas"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "delete"}},
-		// Agents of members renew their certificates.
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: []string{"kubernetes.io/kube-apiserver-client"}, Verbs: []string{"approve"}},
 		// Requests for Clusters are handed back as those of who asked (package memberapi). Nothing else is done as somebody else: the verb
 		// "impersonate" would allow that. Extra fields are subresources of any name.
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"impersonate:user-info"}},

@@ -1,20 +1,17 @@
 package csrapprover
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/trellis-garden/trellis/test/certrequest"
 )
 
 func TestParse(t *testing.T) {
@@ -64,7 +61,7 @@ func TestParse(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			template, spec := good()
 			test.change(template, spec)
-			spec.Request = encode(t, template)
+			spec.Request = certrequest.Encode(t, template)
 			got, err := Parse(&certificatesv1.CertificateSigningRequest{Spec: *spec})
 			if (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
 				t.Fatalf("error %v, want %q", err, test.err)
@@ -93,30 +90,3 @@ func TestMissingNamesWhatTheNodeDoesNotHave(t *testing.T) {
 		}
 	}
 }
-
-func encode(t *testing.T, template *x509.CertificateRequest) []byte {
-	t.Helper()
-	encoded := tryEncode(template)
-	if encoded == nil {
-		t.Fatalf("no request can be made of %+v", template)
-	}
-	return encoded
-}
-
-// tryEncode is nil for what no request can be made of.
-func tryEncode(template *x509.CertificateRequest) []byte {
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, signer())
-	if err != nil {
-		return nil
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-}
-
-// signer is the one key of all requests of these tests.
-var signer = sync.OnceValue(func() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	return key
-})

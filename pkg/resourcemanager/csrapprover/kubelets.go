@@ -1,19 +1,18 @@
-// Package csrapprover approves the certificates that kubelets of shoots serve with. kube-controller-manager approves the
-// certificates with which kubelets authenticate, but not these, because it cannot know which addresses a node has. The
-// Machine objects in the seed say which nodes are ours.
 package csrapprover
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -21,9 +20,28 @@ const (
 	nodesGroup     = "system:nodes"
 )
 
+// nodesRegisterWithin is how long a request is looked at again whose node or machine is not registered completely; kubelets ask for their
+// certificate while they register.
+const nodesRegisterWithin = 10 * time.Minute
+
 // servingUsages are the usages a kubelet asks for; RSA keys add key encipherment.
 var servingUsages = []certificatesv1.KeyUsage{
 	certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth,
+}
+
+// kubelets are those of a shoot, whose machines are in a namespace of the seed.
+func kubelets(namespace string, machines, shoot client.Reader) requesters {
+	known := &nodes{namespace: namespace, machines: machines, target: shoot}
+	return requesters{
+		who:      "kubelet",
+		signer:   certificatesv1.KubeletServingSignerName,
+		patience: nodesRegisterWithin,
+		approval: "The kubelet's names and addresses are those of its node, which is a machine of this shoot.",
+		check: func(csr *certificatesv1.CertificateSigningRequest) (question, error) {
+			request, err := Parse(csr)
+			return func(ctx context.Context) (string, error) { return known.unknown(ctx, request) }, err
+		},
+	}
 }
 
 // Request is a checked certificate signing request of a kubelet.
@@ -113,12 +131,4 @@ func (r Request) Missing(node *corev1.Node) []string {
 		}
 	}
 	return missing
-}
-
-// machineListKind is the kind of lists of machines.
-var machineListKind = schema.GroupVersionKind{Group: "machine.sapcloud.io", Version: "v1alpha1", Kind: "MachineList"}
-
-// pending says whether nobody decided about a request yet.
-func pending(csr *certificatesv1.CertificateSigningRequest) bool {
-	return csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Conditions) == 0
 }
