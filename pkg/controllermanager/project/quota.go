@@ -133,16 +133,20 @@ func (r *Reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Proje
 	return r.startQuota(ctx, present, used)
 }
 
-// startQuota writes what is used to the status, as far as it is not there: kube-apiserver does not keep to a limit that is not in the status,
-// where kube-controller-manager writes it some time later.
+// startQuota writes what is used to the status, as far as it is not there: API servers do not keep to a limit that is not in the status, and refuse
+// everything where only what is used is not. kube-controller-manager writes both some time later: as for the garden's kinds, up to five minutes when
+// it started before garden-apiserver. What it finds in the status it keeps.
 func (r *Reconciler) startQuota(ctx context.Context, quota *corev1.ResourceQuota, used corev1.ResourceList) error {
 	before := quota.DeepCopy()
 	for name, count := range used {
-		if _, started := quota.Status.Hard[name]; started {
+		if _, started := quota.Status.Used[name]; started {
 			continue
 		}
 		if quota.Status.Hard == nil {
-			quota.Status.Hard, quota.Status.Used = corev1.ResourceList{}, corev1.ResourceList{}
+			quota.Status.Hard = corev1.ResourceList{}
+		}
+		if quota.Status.Used == nil {
+			quota.Status.Used = corev1.ResourceList{}
 		}
 		quota.Status.Hard[name], quota.Status.Used[name] = quota.Spec.Hard[name], count
 	}
@@ -161,7 +165,7 @@ func (r *Reconciler) countNew(ctx context.Context, quota, wanted *corev1.Resourc
 	used := corev1.ResourceList{}
 	for name := range wanted.Spec.Hard {
 		_, limited := quota.Spec.Hard[name]
-		_, started := quota.Status.Hard[name]
+		_, started := quota.Status.Used[name]
 		counted, isCount := strings.CutPrefix(string(name), countPrefix)
 		if limited && started || !isCount {
 			continue

@@ -154,3 +154,31 @@ func TestNamespaceGardenHasNoQuota(t *testing.T) {
 		t.Errorf("quotas %v, %v", quotas.Items, err)
 	}
 }
+
+// kube-controller-manager may be first with the status, and leave out what is used of kinds that it does not know yet: then these are refused.
+func TestQuotaWithoutWhatIsUsed(t *testing.T) {
+	r := newReconciler(newProject())
+	r.Quotas = []QuotaConfiguration{{ProjectSelector: &metav1.LabelSelector{}, Config: corev1.ResourceQuota{
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("3")}},
+	}}}
+	if _, err := reconcileDemo(t, r); err != nil {
+		t.Fatal(err)
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "gardener"}}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+		t.Fatal(err)
+	}
+	quota.Status.Used = nil
+	if err := r.Client.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reconcileDemo(t, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
+		t.Fatal(err)
+	}
+	if _, counted := quota.Status.Used["count/secrets"]; !counted {
+		t.Errorf("the status is %+v", quota.Status)
+	}
+}
