@@ -67,8 +67,12 @@ func TestAttackFromOtherPodsOfASeed(t *testing.T) {
 // else reaches machines.
 func TestAttackMachines(t *testing.T) {
 	machines := func(p party) bool { return p.group == "machines" }
-	refused(t, machines, func(p party) bool { return ofShoot(p) || p.group == "extension" || p.group == "garden" && p.name != "gateway" })
-	refused(t, machines, func(p party) bool { return p.name == "seed-apiserver" || p.name == "private" || p.name == "pod-of-others" })
+	refused(t, machines, func(p party) bool {
+		return ofShoot(p) || p.group == "extension" || p.group == "garden" && p.name != "gateway"
+	})
+	refused(t, machines, func(p party) bool {
+		return p.name == "seed-apiserver" || p.name == "private" || p.name == "pod-of-others"
+	})
 	for _, own := range []string{"infra-shoot--demo--one", "infra-shoot--demo--two"} {
 		refused(t, func(p party) bool { return p.namespace != own }, func(p party) bool { return p.namespace == own })
 	}
