@@ -1,7 +1,6 @@
 package apis_test
 
 import (
-	"bufio"
 	"os"
 	"regexp"
 	"strings"
@@ -17,7 +16,7 @@ import (
 const gardenModels = "cloud.gardener."
 
 // namesObject matches the last part of the names of fields that name another object, or give access to something.
-var namesObject = regexp.MustCompile(`(?i)(refs?|names?|resources|kubeconfigs?|credentials|secrets?|namespace|url|reference)$`)
+var namesObject = regexp.MustCompile(`(?i:refs?|names?|resources|kubeconfigs?|credentials|secrets?|namespace|url|overrides|growth)$|(^r|R)eference$`)
 
 // referenceTypes are the types of fields that name another object, whatever they are called.
 var referenceTypes = sets.New("ObjectReference", "LocalObjectReference", "SecretReference", "CrossVersionObjectReference", "TypedLocalObjectReference")
@@ -77,17 +76,26 @@ func referredType(schema *spec.Schema) string {
 
 func readDecisions(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := os.Open("testdata/references.txt")
+	decided := map[string]string{}
+	for _, line := range linesOf(t, "references.txt") {
+		decision, field, _ := strings.Cut(line, " ")
+		decided[strings.TrimSpace(field)] = decision
+	}
+	return decided
+}
+
+// linesOf are those of a table that hold a decision.
+func linesOf(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }()
-	decided := map[string]string{}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if line := lines.Text(); line != "" && !strings.HasPrefix(line, "#") {
-			decision, field, _ := strings.Cut(line, " ")
-			decided[strings.TrimSpace(field)] = decision
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
 		}
 	}
-	return decided
+	return lines
 }

@@ -1,4 +1,4 @@
-// Package hostile is what owners of shoots may put in the place of their API servers' answers.
+// Package hostile is what owners of shoots may put in the place of their API servers' answers, and others in the place of kubeconfigs.
 package hostile
 
 import (
@@ -23,10 +23,16 @@ func Shoot(t testing.TB) []byte {
 		w.WriteHeader(http.StatusOK)
 	}))
 	t.Cleanup(server.Close)
+	return kubeconfigOf(t, server, &clientcmdapi.AuthInfo{Token: "t"})
+}
+
+// kubeconfigOf leads to a server as a user.
+func kubeconfigOf(t testing.TB, server *httptest.Server, user *clientcmdapi.AuthInfo) []byte {
+	t.Helper()
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "shoot"
 	config.Contexts["shoot"] = &clientcmdapi.Context{Cluster: "shoot", AuthInfo: "admin"}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: "t"}
+	config.AuthInfos["admin"] = user
 	config.Clusters["shoot"] = &clientcmdapi.Cluster{
 		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}

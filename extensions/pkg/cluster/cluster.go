@@ -11,12 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
 // internalSecret holds the kubeconfig with which processes in the seed administrate a shoot.
@@ -119,7 +119,7 @@ func RESTConfig(ctx context.Context, reader client.Reader, namespace string) (*r
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: internalSecret}, &secret); err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, internalSecret, err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+	config, err := kubeconfig.Contained(secret.Data["kubeconfig"])
 	if err != nil {
 		return nil, fmt.Errorf("Secret %s/%s: key kubeconfig: %w", namespace, internalSecret, err)
 	}

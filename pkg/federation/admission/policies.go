@@ -55,7 +55,8 @@ func propagationPolicies() admissionv1.ValidatingAdmissionPolicySpec {
 			"spec.placement.workloadAffinity: groupByLabelKey must be the key of a label"},
 		{"!(has(variables.groups.affinity) && has(variables.groups.antiAffinity)) || variables.groups.affinity.groupByLabelKey != variables.groups.antiAffinity.groupByLabelKey",
 			"spec.placement.workloadAffinity: affinity and antiAffinity must have different groupByLabelKeys"},
-		{"variables.preserved.all(l, l.all(r, " + isLabelKey("r.aliasLabelName") + "))", "spec.failover: aliasLabelName of statePreservation must be the key of a label"},
+		{"variables.preserved.all(l, l.all(r, " + isLabelKey("r.aliasLabelName") + " && !" + isOwnKey("r.aliasLabelName") + "))",
+			"spec.failover: aliasLabelName of statePreservation must be the key of a label, and none of the " + ownKeys},
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	failovercontrollers "github.com/trellis-garden/trellis/pkg/federation/controllers/failover"
 	"github.com/trellis-garden/trellis/pkg/federation/failover"
+	"github.com/trellis-garden/trellis/pkg/federation/identity"
 )
 
 // departures are the graceful eviction tasks of a binding, as far as they concern its Works.
@@ -82,7 +83,8 @@ func (w *works) removeDeparted(ctx context.Context, d departures, cluster string
 	return w.removeMoved(ctx, cluster, work)
 }
 
-// preserve gives a new copy the labels that were taken from the status of the one it replaces, and lets it keep them.
+// preserve gives a new copy the labels that were taken from the status of the one it replaces, and lets it keep them. The fleet's own labels are none
+// of what people of a namespace, who write policies and bindings, may set.
 func (d departures) preserve(work, existing *workv1alpha1.Work, cluster string) error {
 	labels := map[string]string{}
 	if existing != nil && existing.Annotations[workv1alpha1.PreservedLabelsAnnotation] != "" {
@@ -95,6 +97,7 @@ func (d departures) preserve(work, existing *workv1alpha1.Work, cluster string) 
 			maps.Copy(labels, t.PreservedLabelState)
 		}
 	}
+	maps.DeleteFunc(labels, func(key, _ string) bool { return identity.IsOwn(key) })
 	if len(labels) == 0 {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
 // RESTConfig reads how a member is reached: its endpoint from the Cluster, its credentials from the Secret that
@@ -57,13 +57,10 @@ func ProxyHeader(cluster *clusterv1alpha1.Cluster) http.Header {
 }
 
 func credentials(secret *corev1.Secret) (*rest.Config, error) {
-	if kubeconfig := secret.Data[clusterv1alpha1.SecretKubeconfig]; len(kubeconfig) > 0 {
-		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if data := secret.Data[clusterv1alpha1.SecretKubeconfig]; len(data) > 0 {
+		config, err := kubeconfig.Contained(data)
 		if err != nil {
 			return nil, fmt.Errorf("secret %s/%s, key kubeconfig: %w", secret.Namespace, secret.Name, err)
-		}
-		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CertFile != "" || config.KeyFile != "" || config.CAFile != "" {
-			return nil, fmt.Errorf("secret %s/%s, key kubeconfig: only credentials that are contained in it are used, no commands and no files", secret.Namespace, secret.Name)
 		}
 		return config, nil
 	}

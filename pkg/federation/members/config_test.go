@@ -9,7 +9,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-const kubeconfig = `
+const memberKubeconfig = `
 apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://from-kubeconfig"}}]
@@ -20,7 +20,7 @@ current-context: x
 
 func TestRESTConfig(t *testing.T) {
 	withUser := func(user string) map[string][]byte {
-		return map[string][]byte{"kubeconfig": []byte(strings.Replace(kubeconfig, "%s", user, 1))}
+		return map[string][]byte{"kubeconfig": []byte(strings.Replace(memberKubeconfig, "%s", user, 1))}
 	}
 	tests := map[string]struct {
 		endpoint string

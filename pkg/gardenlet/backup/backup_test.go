@@ -161,7 +161,7 @@ func TestBucket(t *testing.T) {
 	b = w.bucket()
 	w.expect(b.Status.LastOperation, b.Status.LastError, creation, failed, "no quota")
 
-	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "made"}, Data: map[string][]byte{"made": []byte("x")}}
+	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "made", Labels: map[string]string{extensionsv1alpha1.LabelBackupBucket: "b"}}, Data: map[string][]byte{"made": []byte("x")}}
 	if err := w.Seed.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -105,10 +106,15 @@ func (r *BucketReconciler) publish(ctx context.Context, bucket *gardencorev1beta
 	}
 	source := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: made.Namespace, Name: made.Name}
-	if err := r.Seed.Get(ctx, key, source); err != nil {
+	err := r.Seed.Get(ctx, key, source)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s, which the extension made for BackupBucket %s: %w", key, bucket.Name, err)
 	}
-	_, err := controllerutil.CreateOrPatch(ctx, r.Garden, published, func() error {
+	if err != nil || !isMadeFor(source, bucket.Name) {
+		return &mistake{fmt.Errorf("the extension names Secret %s of the seed in status.generatedSecretRef, and there is none of that name with label %s=%s",
+			key, extensionsv1alpha1.LabelBackupBucket, bucket.Name)}
+	}
+	_, err = controllerutil.CreateOrPatch(ctx, r.Garden, published, func() error {
 		published.Data = source.Data
 		return nil
 	})
@@ -117,6 +123,14 @@ func (r *BucketReconciler) publish(ctx context.Context, bucket *gardencorev1beta
 	}
 	bucket.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: published.Namespace, Name: published.Name}
 	return nil
+}
+
+// isMadeFor tells whether a Secret of the seed holds the access to a bucket, by what is known of the Secret itself: whoever writes the status of
+// the extension's object could name any Secret, and gardenlet reads all of them. Published extensions use the name that is this bucket's.
+func isMadeFor(secret *corev1.Secret, bucket string) bool {
+	known := []string{bucketSecretPrefix + bucket, gardencorev1beta1.GeneratedBackupBucketSecretPrefix + bucket}
+	return secret.Labels[extensionsv1alpha1.LabelBackupBucket] == bucket ||
+		secret.Namespace == gardencorev1beta1.GardenNamespace && slices.Contains(known, secret.Name)
 }
 
 // delete removes the bucket unless it is used.

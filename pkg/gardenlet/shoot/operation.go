@@ -12,12 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/flow"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
@@ -83,7 +83,7 @@ func shootConfig(ctx context.Context, seed client.Reader, namespace string) (*re
 	if err := seed.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the shoot: %w", err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[secrets.DataKeyKubeconfig])
+	config, err := kubeconfig.Contained(secret.Data[secrets.DataKeyKubeconfig])
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of the shoot in Secret %s: %w", key, err)
 	}

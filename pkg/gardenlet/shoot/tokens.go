@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
@@ -67,17 +68,20 @@ func (o *Operation) requestRenewal(ctx context.Context, secret *corev1.Secret) e
 	return nil
 }
 
-// tokenOf returns the token of a Secret, which may be in a kubeconfig.
+// tokenOf returns the token of a Secret, which may be in a kubeconfig. Files that others name there are not read.
 func tokenOf(secret *corev1.Secret) string {
 	raw, found := secret.Data[secrets.DataKeyKubeconfig]
 	if !found {
 		return string(secret.Data[resourcesv1alpha1.DataKeyToken])
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	if err != nil {
+	config, err := clientcmd.Load(raw)
+	if err != nil || clientcmdapi.MinifyConfig(config) != nil {
 		return ""
 	}
-	return config.BearerToken
+	for _, user := range config.AuthInfos {
+		return user.Token
+	}
+	return ""
 }
 
 func parsePublicKey(data []byte) (*rsa.PublicKey, error) {

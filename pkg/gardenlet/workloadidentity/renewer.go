@@ -77,6 +77,9 @@ func (r *Renewer) renew(ctx context.Context, secret *corev1.Secret) error {
 	if err != nil {
 		return err
 	}
+	if err := r.Tokens.checkRightful(ctx, use); err != nil {
+		return err
+	}
 	return r.Tokens.write(ctx, use, secret)
 }
 

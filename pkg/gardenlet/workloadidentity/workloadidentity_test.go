@@ -43,7 +43,7 @@ type setting struct {
 func newSetting(t *testing.T) *setting {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, securityv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, securityv1alpha1.AddToScheme, gardencorev1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,13 @@ func newSetting(t *testing.T) *setting {
 		},
 		Status: securityv1alpha1.WorkloadIdentityStatus{Sub: "gardener.cloud:workloadidentity:garden-demo:aws:1"},
 	}}
-	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.identity).WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.issue}).Build()
+	shoot := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "s"}}
+	shoot.Spec.CredentialsBindingName, shoot.Spec.SeedName, shoot.Status.TechnicalID = ptr.To("cloud"), ptr.To("seed"), namespace
+	binding := &securityv1alpha1.CredentialsBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo", Name: "cloud"}, CredentialsRef: corev1.ObjectReference{Kind: kind, Namespace: "garden-demo", Name: "aws"},
+	}
+	seed := &gardencorev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.identity, shoot, binding, seed).WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.issue}).Build()
 	s.tokens = &Tokens{Garden: garden, Seed: fake.NewClientBuilder().WithScheme(scheme).Build(), Now: func() time.Time { return s.now }}
 	return s
 }
@@ -241,7 +247,7 @@ func TestProblems(t *testing.T) {
 		}, "must be a context object"},
 		"the identity is gone": {func(_ *setting, secret *corev1.Secret) {
 			secret.Annotations[securityv1alpha1.AnnotationWorkloadIdentityName] = "gone"
-		}, "WorkloadIdentity garden-demo/gone"},
+		}, "Shoot garden-demo/s does not use WorkloadIdentity garden-demo/gone"},
 		"the garden refuses": {func(s *setting, _ *corev1.Secret) { s.refusal = errors.New("forbidden") }, "requesting a token of WorkloadIdentity garden-demo/aws: forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,13 +16,13 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/trellis-garden/trellis/pkg/answers"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/kubeconfig"
 )
 
 const (
@@ -238,7 +238,7 @@ func (r *Registry) Shoot(ctx context.Context, namespace string) (*Target, error)
 	}
 	r.drop(namespace)
 
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[SecretKey])
+	config, err := kubeconfig.Contained(secret.Data[SecretKey])
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig in key %q of Secret %s/%s: %w", SecretKey, namespace, SecretName, err)
 	}

@@ -13,7 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 )
 
-const kubeconfig = `
+const shootKubeconfig = `
 apiVersion: v1
 kind: Config
 current-context: c
@@ -28,7 +28,7 @@ func TestRegistry(t *testing.T) {
 	if _, err := registry.Shoot(t.Context(), "ns"); !errors.Is(err, ErrNoTarget) {
 		t.Errorf("without a Secret: %v", err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName}, Data: map[string][]byte{SecretKey: []byte(kubeconfig)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName}, Data: map[string][]byte{SecretKey: []byte(shootKubeconfig)}}
 	if err := seed.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestRegistry(t *testing.T) {
 func TestHibernatedShootsAreNotAsked(t *testing.T) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: SecretName, Annotations: map[string]string{resourcesv1alpha1.Asleep: "true"}},
-		Data:       map[string][]byte{SecretKey: []byte(kubeconfig)},
+		Data:       map[string][]byte{SecretKey: []byte(shootKubeconfig)},
 	}
 	target := shoot(t, NewStaticRegistry(fake.NewClientBuilder().WithObjects(secret).Build()))
 	target.probe = func(context.Context) error {

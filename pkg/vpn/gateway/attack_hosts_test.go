@@ -72,6 +72,23 @@ func TestAttackHostsByNamespaceWithoutGrants(t *testing.T) {
 	}
 }
 
+// A route leads to Services of its own namespace only: to others, past their routes, neither by a namespace nor by a name.
+func TestAttackBackendsOfOthers(t *testing.T) {
+	services := servicesByKey(service("shoot--a", "kube-apiserver", "10.2.0.1"), service("shoot--a", "etcd-main-client", "10.2.0.2"))
+	foreign := gatewayv1.Namespace("shoot--a")
+	for what, change := range map[string]func(*gatewayv1.BackendRef){
+		"namespace": func(ref *gatewayv1.BackendRef) { ref.Namespace = &foreign },
+		"name":      func(ref *gatewayv1.BackendRef) { ref.Name = "../shoot--a/etcd-main-client" },
+	} {
+		route := tlsRoute("shoot--hostile", time.Hour, 443, "api.hostile.example.org")
+		change(&route.Spec.Rules[0].BackendRefs[0])
+		routes, _ := BuildRoutes([]*gatewayv1.TLSRoute{route}, BuildGrants("garden", seed()), services)
+		if backend, ok := routes.Lookup("api.hostile.example.org"); !ok || backend.Address.IsValid() || backend.Reason == "" {
+			t.Errorf("%s: the route leads to %+v", what, backend)
+		}
+	}
+}
+
 // A Service with the WireGuard key of another shoot gets none of its packets, also if its name comes first, or it is older.
 func TestAttackWireGuardKeyOfAnotherShoot(t *testing.T) {
 	for _, attacker := range []string{"extension-x", "shoot--hostile", "shoot--late", "shoot--0"} {

@@ -78,6 +78,21 @@ func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// What is in the status was applied before, and is deleted when it is no longer wanted.
+	prize := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "prize"}}
+	if err := admin.Create(ctx, prize); err != nil {
+		t.Fatal(err)
+	}
+	stored := mr.DeepCopy()
+	if err := admin.Get(ctx, client.ObjectKeyFromObject(mr), stored); err != nil {
+		t.Fatal(err)
+	}
+	stored.Status.Resources = []resourcesv1alpha1.ObjectReference{{ObjectReference: corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: prize.Namespace, Name: prize.Name,
+	}}}
+	if err := admin.Status().Update(ctx, stored); err != nil {
+		t.Fatal(err)
+	}
 	targets, err := target.NewRegistry(env.Config, admin)
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +105,9 @@ func TestAttackManagedResourceOfClassSeed(t *testing.T) {
 
 	if err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "own"}, &corev1.ConfigMap{}); err != nil {
 		t.Errorf("what lies in the own namespace must be applied: %v", err)
+	}
+	if err := admin.Get(ctx, client.ObjectKeyFromObject(prize), prize); err != nil || prize.DeletionTimestamp != nil {
+		t.Errorf("what the status names elsewhere must stay: %v", err)
 	}
 	for name, object := range map[client.ObjectKey]client.Object{
 		{Namespace: metav1.NamespaceSystem, Name: "stray"}: &corev1.ConfigMap{}, {Name: "evil"}: &rbacv1.ClusterRoleBinding{},

@@ -19,6 +19,8 @@ const (
 const (
 	// FinalizerPrefix begins the finalizers of extensions.
 	FinalizerPrefix = "extensions.gardener.cloud/"
+	// LabelBackupBucket is the label, on a Secret that an extension made for access to a bucket, with the name of the BackupBucket.
+	LabelBackupBucket = "extensions.trellis.garden/backup-bucket"
 	// OperatingSystemConfigSecretDataKey is the key of user data in the Secret of an OperatingSystemConfig.
 	OperatingSystemConfigSecretDataKey = "cloud_config"
 	// OperatingSystemConfigDefaultFilePermission is the mode of files that have none.

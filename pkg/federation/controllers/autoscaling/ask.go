@@ -172,7 +172,8 @@ func (a *asking) ofPods(ctx context.Context, metric autoscalingv2.MetricIdentifi
 	return result
 }
 
-// ofObject reads a metric of one object. A Namespace has a path of its own.
+// ofObject reads a metric of one object of the namespace, or of the namespace itself, which has a path of its own. Others are not asked for, though
+// the fleet could: who may scale in one namespace need not be allowed to see what happens in others.
 func (a *asking) ofObject(ctx context.Context, object autoscalingv2.CrossVersionObjectReference, metric autoscalingv2.MetricIdentifier) reading {
 	mapping, err := a.Mapping(schema.FromAPIVersionAndKind(object.APIVersion, object.Kind))
 	if err != nil {
@@ -183,10 +184,12 @@ func (a *asking) ofObject(ctx context.Context, object autoscalingv2.CrossVersion
 	}
 	where := mapping.Resource.GroupResource().String() + "/" + object.Name
 	switch {
-	case mapping.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"}:
-		where += "/metrics"
 	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
 		where = "namespaces/" + a.namespace + "/" + where
+	case mapping.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"} && object.Name == a.namespace:
+		where += "/metrics"
+	default:
+		return reading{err: fmt.Errorf("the described object %s %s: must be in namespace %s, or be that namespace", object.Kind, object.Name, a.namespace)}
 	}
 	values, err := a.custom(ctx, where, metric, url.Values{})
 	return summed(values, err)

@@ -204,9 +204,9 @@ func told(status autoscalingv2.HorizontalPodAutoscalerStatus, kind autoscalingv2
 func TestMembersAnswer(t *testing.T) {
 	identifier := autoscalingv2.MetricIdentifier{Name: "requests", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"verb": "get"}}}
 	perReplica := autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("10"))}
-	object := func(apiVersion, kind string) []autoscalingv2.MetricSpec {
+	object := func(apiVersion, kind, name string) []autoscalingv2.MetricSpec {
 		return []autoscalingv2.MetricSpec{{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: "web"}, Metric: identifier, Target: perReplica,
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}, Metric: identifier, Target: perReplica,
 		}}}
 	}
 	external := []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: identifier, Target: perReplica}}}
@@ -217,8 +217,7 @@ func TestMembersAnswer(t *testing.T) {
 	const (
 		ingress   = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/ingresses.networking.k8s.io/web/requests?metricLabelSelector=verb%3Dget"
 		older     = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/ingresses.networking.k8s.io/web/requests?metricLabelSelector=verb%3Dget"
-		namespace = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/web/metrics/requests?metricLabelSelector=verb%3Dget"
-		node      = "/apis/custom.metrics.k8s.io/v1beta2/nodes/web/requests?metricLabelSelector=verb%3Dget"
+		namespace = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/metrics/requests?metricLabelSelector=verb%3Dget"
 		queue     = "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/requests?labelSelector=verb%3Dget"
 		servedToo = "/apis/custom.metrics.k8s.io/v1beta2"
 	)
@@ -237,12 +236,11 @@ func TestMembersAnswer(t *testing.T) {
 		"one is not connected":             {nil, &simulated{pods: 2, answers: use("1600m", 2)}, nil, 0, 4, "ValidMetricFound", "b: the cluster is not connected"},
 		"one has an agent":                 {nil, &simulated{pods: 2, answers: use("3200m", 2)}, &simulated{pods: 2, answers: use("3200m", 2)}, 4, 16, "ValidMetricFound", "c: a pull member, whose agent does not tell what pods use; have it join by push (trellisctl join)"},
 		"none has metrics":                 {nil, &simulated{pods: 2}, &simulated{pods: 2}, 0, 4, "FailedGetResourceMetric", "no cluster tells it. Without an answer: a: "},
-		"sum of an object":                 {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
-		"an older API":                     {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(older, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
-		"an object that one does not have": {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: one(ingress, "60")}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 6, "ValidMetricFound", "Ingress web"},
-		"an object that nobody has":        {object("networking.k8s.io/v1", "Ingress"), &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 4, "FailedGetObjectMetric", "no cluster tells it"},
-		"a namespace":                      {object("v1", "Namespace"), &simulated{pods: 2, answers: one(namespace, "60")}, &simulated{pods: 2, answers: one(namespace, "0")}, 0, 6, "ValidMetricFound", "Namespace web"},
-		"an object without namespace":      {object("v1", "Node"), &simulated{pods: 2, answers: one(node, "60")}, &simulated{pods: 2, answers: one(node, "0")}, 0, 6, "ValidMetricFound", "Node web"},
+		"sum of an object":                 {object("networking.k8s.io/v1", "Ingress", "web"), &simulated{pods: 2, answers: one(ingress, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
+		"an older API":                     {object("networking.k8s.io/v1", "Ingress", "web"), &simulated{pods: 2, answers: one(older, "30")}, &simulated{pods: 2, answers: one(ingress, "50")}, 0, 8, "ValidMetricFound", "Ingress web"},
+		"an object that one does not have": {object("networking.k8s.io/v1", "Ingress", "web"), &simulated{pods: 2, answers: one(ingress, "60")}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 6, "ValidMetricFound", "Ingress web"},
+		"an object that nobody has":        {object("networking.k8s.io/v1", "Ingress", "web"), &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, &simulated{pods: 2, answers: map[string]string{servedToo: "served"}}, 0, 4, "FailedGetObjectMetric", "no cluster tells it"},
+		"a namespace":                      {object("v1", "Namespace", "shop"), &simulated{pods: 2, answers: one(namespace, "60")}, &simulated{pods: 2, answers: one(namespace, "0")}, 0, 6, "ValidMetricFound", "Namespace shop"},
 		"external":                         {external, &simulated{pods: 2, answers: one(queue, "30")}, &simulated{pods: 2, answers: one(queue, "40")}, 0, 7, "ValidMetricFound", "external metric requests"},
 		"two that one does not tell": {[]autoscalingv2.MetricSpec{memory, ofCPU}, &simulated{pods: 2, answers: use("1600m", 2)}, &simulated{pods: 2}, 0, 4, "ValidMetricFound",
 			"follows resource cpu. Failed: spec.metrics[0] (resource memory): no pod tells what it uses: 4 have no value, 0 are not ready, 0 are in clusters that did not answer. " +

@@ -117,7 +117,7 @@ func (d *dependencies) attach(ctx context.Context, key types.NamespacedName, obj
 	if existing == nil {
 		created := bindings.NewFor(object)
 		created.BindingSpec().RequiredBy = []workv1alpha2.BindingSnapshot{*snapshot}
-		if err := d.inherit(ctx, created.BindingSpec()); err != nil {
+		if err := d.inherit(ctx, created); err != nil {
 			return err
 		}
 		if err := d.client.Create(ctx, created); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -158,7 +158,7 @@ func (d *dependencies) write(ctx context.Context, existing bindings.Binding, ref
 	spec := updated.BindingSpec()
 	spec.RequiredBy = references.WithSnapshot(spec.RequiredBy, referrer, snapshot)
 	if !bindings.IsPlaced(spec) && len(spec.RequiredBy) > 0 {
-		if err := d.inherit(ctx, spec); err != nil {
+		if err := d.inherit(ctx, updated); err != nil {
 			return err
 		}
 	}
@@ -171,11 +171,17 @@ func (d *dependencies) write(ctx context.Context, existing bindings.Binding, ref
 	return nil
 }
 
-// inherit fills in what an object without a policy takes over from the bindings that require it.
-func (d *dependencies) inherit(ctx context.Context, spec *workv1alpha2.ResourceBindingSpec) error {
+// inherit fills in what an object without a policy takes over from the bindings that require it. Who writes a binding by hand may name any there, also
+// what they may not read: those of other namespaces require nothing of this one.
+func (d *dependencies) inherit(ctx context.Context, b bindings.Binding) error {
+	spec := b.BindingSpec()
 	var referrers []*workv1alpha2.ResourceBindingSpec
 	for _, s := range spec.RequiredBy {
-		referrer, err := bindings.Get(ctx, d.client, references.KeyOf(s))
+		key := references.KeyOf(s)
+		if key.Namespace != "" && key.Namespace != b.GetNamespace() {
+			continue
+		}
+		referrer, err := bindings.Get(ctx, d.client, key)
 		if err != nil {
 			return err
 		}
