@@ -41,16 +41,27 @@ func ParseAllowance(text string) (Allowance, error) {
 	return Allowance{Network: prefix.Masked(), Port: uint16(number)}, nil
 }
 
+// metadata are the services by which clouds tell machines about themselves, in part with credentials. Each is a network of its own, so that an
+// exception opens it only by its name.
+var metadata = prefixes(
+	"169.254.169.254/32", "fd00:ec2::254/128", "fd20:ce::254/128",
+	// Of Alibaba, Azure and Oracle.
+	"100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+)
+
+// MetadataServices are the addresses of services for metadata of clouds.
+func MetadataServices() []netip.Prefix { return slices.Clone(metadata) }
+
 // special are the networks that are nobody's public address. In IPv6, what lies outside of 2000::/3 is special as well.
-var special = prefixes(
+var special = append(prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	// Teredo, benchmarks, ORCHID, documentation and 6to4: ways into IPv4, or nowhere.
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	"::/3", "4000::/2", "8000::/1",
-)
+), metadata...)
 
-// SpecialNetworks are the networks that are nobody's public address.
+// SpecialNetworks are the networks that are nobody's public address, and services for metadata.
 func SpecialNetworks() []netip.Prefix { return slices.Clone(special) }
 
 // nat64 holds IPv4 addresses in its last four bytes, which are decided about in its place.

@@ -3,6 +3,7 @@ package seedegress
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -28,7 +29,8 @@ import (
 type World struct {
 	// Resolve answers for the DNS of the seed, to which names come with a dot at the end. By default no name exists.
 	Resolve func(host string) []netip.Addr
-	// Servers are the addresses on this machine of servers by where they pretend to be. Others are dialled where they are.
+	// Servers are the addresses on this machine of servers by where they pretend to be. Of others, those of this machine are dialled where they
+	// are; no attack leaves it, even if nothing keeps it out.
 	Servers map[string]string
 }
 
@@ -69,6 +71,9 @@ func Start(t *testing.T, rules egress.Rules, world World) *Proxy {
 			p.note(address)
 			if there, found := world.Servers[address]; found {
 				address = there
+			}
+			if asked, err := netip.ParseAddrPort(address); err != nil || !asked.Addr().IsLoopback() {
+				return nil, fmt.Errorf("in this test nobody is at %s", address)
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -239,13 +238,14 @@ func connectionArgs(namespace string, port int) []string {
 	}
 }
 
+// mostMemory has room for the nodes of a large shoot, whose owner may make them larger than they need to be.
+const mostMemory = "2Gi"
+
 func finishContainer(container corev1.Container, port int32) corev1.Container {
 	container.ImagePullPolicy = corev1.PullIfNotPresent
 	container.Env = append(container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "96MiB"})
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "kubeconfig", MountPath: kubeconfigDir, ReadOnly: true})
-	container.Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("24Mi")},
-	}
+	container.Resources = component.LimitMemory(component.Requests("5m", "24Mi"), mostMemory)
 	container.SecurityContext = component.HardenedContainer()
 	container.LivenessProbe = &corev1.Probe{
 		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(port)}},

@@ -10,30 +10,29 @@ import (
 
 // TestAttackForgedStatus plays a seed that writes into the status of its shoot whose control plane it is.
 func TestAttackForgedStatus(t *testing.T) {
+	plugin := newShootValidator()
+	plugin.SetDependencies(&Dependencies{Reader: objects{"projects /demo": aProject()}})
 	tests := map[string]struct {
 		change func(*corev1beta1.Shoot)
-		want   []string
+		want   string
 	}{
 		"what gardenlet writes": {func(s *corev1beta1.Shoot) {
 			s.Status = corev1beta1.ShootStatus{TechnicalID: "shoot--demo--member1", UID: s.UID, SeedName: s.Spec.SeedName}
-		}, nil},
-		"nothing":                          {func(*corev1beta1.Shoot) {}, nil},
-		"namespace of the seed's system":   {func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "garden" }, []string{`status.technicalID "shoot--demo--member1"`}},
-		"namespace of another's shoot":     {func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--other--member1" }, []string{"status.technicalID must be"}},
-		"namespace of another own shoot":   {func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--demo--member2" }, []string{"status.technicalID must be"}},
-		"backups of another's shoot":       {func(s *corev1beta1.Shoot) { s.Status.UID = "theirs" }, []string{"status.uid must be metadata.uid"}},
-		"rights of a seed that has it not": {func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("accomplice") }, []string{`status.seedName must be spec.seedName, "one"`}},
+		}, ""},
+		"nothing":                          {func(*corev1beta1.Shoot) {}, ""},
+		"namespace of the seed's system":   {func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "garden" }, `status.technicalID: Invalid value: "garden": must be "shoot--demo--member1"`},
+		"namespace of another's shoot":     {func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--other--member1" }, `"shoot--other--member1": must be "shoot--demo--member1"`},
+		"namespace of another own shoot":   {func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--demo--member2" }, `"shoot--demo--member2": must be "shoot--demo--member1"`},
+		"backups of another's shoot":       {func(s *corev1beta1.Shoot) { s.Status.UID = "theirs" }, `status.uid: Invalid value: "theirs": must be metadata.uid, own`},
+		"rights of a seed that has it not": {func(s *corev1beta1.Shoot) { s.Status.SeedName = ptr.To("accomplice") }, `status.seedName: Invalid value: "accomplice": must be spec.seedName, "one"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			old := aShoot(func(s *corev1beta1.Shoot) { s.UID, s.Spec.SeedName = "own", ptr.To("one") })
 			shoot := old.DeepCopy()
 			test.change(shoot)
-			errs := validateStatusIdentity(shoot, old, true)
-			if shoot.Status.TechnicalID != "" {
-				errs = append(errs, validateTechnicalID(shoot, aProject())...)
-			}
-			checkErrors(t, errs, test.want...)
+			asked := write{corev1beta1.Resource("shoots"), "status", shoot, old, ""}.attributes()
+			checkRefusal(t, plugin.Validate(t.Context(), asked, nil), test.want)
 		})
 	}
 }

@@ -129,11 +129,15 @@ func access(namespace string) []client.Object {
 	}
 }
 
+// mostMemory has room for the pods of some thousand nodes, all of which it reads.
+const mostMemory = "4Gi"
+
 func deployment(namespace string, v Values) *appsv1.Deployment {
-	requests := component.Requests("10m", "40Mi")
+	resources := component.Requests("10m", "40Mi")
 	if v.Config != nil && v.Config.Autoscaling != nil {
-		requests = component.AtLeast(requests, v.Config.Autoscaling.MinAllowed)
+		resources = component.AtLeast(resources, v.Config.Autoscaling.MinAllowed)
 	}
+	resources = component.LimitMemory(resources, mostMemory)
 	result := component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -141,8 +145,8 @@ func deployment(namespace string, v Values) *appsv1.Deployment {
 		Replicas:  1,
 		Image:     v.Image,
 		Args:      slices.Concat([]string{"--kubeconfig=" + path.Join(mount, kubeconfigFile), "--namespace=" + namespace}, groups(namespace, v.MachineDeployments), arguments(v.Config)),
-		Env:       []corev1.EnvVar{{Name: "GOGC", Value: "50"}},
-		Requests:  requests,
+		Env:       component.GarbageCollection(resources),
+		Requests:  resources,
 		Secrets: []component.SecretFiles{
 			{Secret: v.Kubeconfig, Files: map[string]string{secrets.DataKeyKubeconfig: kubeconfigFile}},
 			{Secret: accessSecret, Files: map[string]string{resourcesv1alpha1.DataKeyToken: path.Base(kubeapiserver.GenericTokenFile)}},

@@ -16,7 +16,7 @@ var (
 	everything = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	// nat64 stands for IPv4 addresses that are reached from a seed of IPv6.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
-	// privates are what a site numbers its own with: no link-local addresses, where clouds serve their metadata.
+	// privates are what a site numbers its own with: no link-local addresses, where most clouds serve their metadata.
 	privates = []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
 		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
@@ -62,7 +62,9 @@ func public(v Values) []networkingv1.NetworkPolicyPeer {
 	return append(blocks(everything, append(egress.SpecialNetworks(), own(v)...)), blocks([]netip.Prefix{nat64}, own(v))...)
 }
 
-func private(v Values) []networkingv1.NetworkPolicyPeer { return blocks(privates, own(v)) }
+func private(v Values) []networkingv1.NetworkPolicyPeer {
+	return blocks(privates, append(egress.MetadataServices(), own(v)...))
+}
 
 func blocked(v Values) []networkingv1.NetworkPolicyPeer {
 	return blocks(prefixes(v.Networks.BlockCIDRs...), nil)
@@ -77,12 +79,13 @@ func own(v Values) []netip.Prefix {
 	return list
 }
 
-// exceptionRules are what operators opened. As in the proxy, an exception does not open longer networks of the seed within it.
+// exceptionRules are what operators opened. As in the proxy, an exception does not open longer networks of the seed within it, nor services for
+// metadata.
 func exceptionRules(v Values) []networkingv1.NetworkPolicyEgressRule {
 	var rules []networkingv1.NetworkPolicyEgressRule
 	for _, exception := range v.Exceptions {
 		var within []netip.Prefix
-		for _, network := range own(v) {
+		for _, network := range append(own(v), egress.MetadataServices()...) {
 			if network.Bits() > exception.Network.Bits() {
 				within = append(within, network)
 			}

@@ -175,7 +175,11 @@ func Arguments(v Values) []string {
 	return arguments
 }
 
+// mostMemory has room for some ten thousand connections of the cluster's kube-apiserver.
+const mostMemory = "1Gi"
+
 func deployment(namespace string, v Values, files []component.SecretFiles) *appsv1.Deployment {
+	resources := component.LimitMemory(component.Requests("5m", "20Mi"), mostMemory)
 	result := component.ControlPlaneDeployment(component.ControlPlaneDeploymentValues{
 		Namespace: namespace,
 		Name:      Name,
@@ -183,7 +187,8 @@ func deployment(namespace string, v Values, files []component.SecretFiles) *apps
 		Replicas:  v.Replicas,
 		Image:     v.Image,
 		Args:      Arguments(v),
-		Requests:  component.Requests("5m", "20Mi"),
+		Env:       component.GarbageCollection(resources),
+		Requests:  resources,
 		Secrets:   files,
 		MountPath: mount,
 		Health:    component.HealthEndpoint{Scheme: corev1.URISchemeHTTP, Port: healthPort, Ready: "/readyz", Live: "/healthz"},

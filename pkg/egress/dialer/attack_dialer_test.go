@@ -18,7 +18,7 @@ func TestAttackAddressesOfTheSeedByTheFleetsProcess(t *testing.T) {
 	proxy := seedegress.Start(t, egress.Rules{Denied: []netip.Prefix{netip.MustParsePrefix("8.8.0.0/16")}}, seedegress.World{})
 	d := proxy.Dialer(t, "shoot--demo--a")
 	for address, reason := range map[string]string{
-		"10.1.0.5:8081": "10.0.0.0/8", "127.0.0.1:8080": "127.0.0.0/8", "169.254.169.254:80": "169.254.0.0/16", "8.8.8.8:443": "8.8.0.0/16", "[::1]:443": "::/3",
+		"10.1.0.5:8081": "10.0.0.0/8", "127.0.0.1:8080": "127.0.0.0/8", "169.254.169.254:80": "169.254.169.254/32", "168.63.129.16:80": "168.63.129.16/32", "8.8.8.8:443": "8.8.0.0/16", "[::1]:443": "::/3",
 		"240.0.0.2:8443": "240.0.0.0/4", "served-apis.shoot--demo--b.svc:8443": "no such host", "kube-apiserver.shoot--demo--b.svc:443": "no such host", "etcd-main-client:2379": "no such host",
 	} {
 		var refused *dialer.RefusedError

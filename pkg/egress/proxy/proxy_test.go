@@ -187,9 +187,10 @@ func TestAttackWithoutCertificate(t *testing.T) {
 	for name, certificates := range map[string][]tls.Certificate{
 		"none": nil, "of another authority": {stranger.client(t, "shoot--demo--fleet")}, "of no namespace": {f.authority.client(t, "a.b")}, "without a name": {f.authority.client(t, "")},
 	} {
-		for _, port := range []string{f.cluster, f.outside} {
-			if status, said := f.connect(t, port, certificates, "240.0.0.2:8443"); status == 200 {
-				t.Errorf("certificate %s: got %d %q", name, status, said)
+		// Each port is asked for what it would give to a control plane.
+		for port, address := range map[string]string{f.cluster: "240.0.0.2:8443", f.outside: "1.1.1.1:443"} {
+			if status, said := f.connect(t, port, certificates, address); status == 200 {
+				t.Errorf("certificate %s, %s: got %d %q", name, address, status, said)
 			}
 		}
 	}
@@ -217,7 +218,8 @@ func TestAttackNamesOfPrivateAddresses(t *testing.T) {
 		{"1.1.1.1:8080", 200, "1.1.1.1:8080"},
 		{"gateway.example.com:6443", 403, "172.16.0.0/12"},
 		{"inside.example.com:443", 403, "10.0.0.0/8"},
-		{"metadata.example.com:80", 403, "169.254.0.0/16"},
+		{"metadata.example.com:80", 403, "169.254.169.254/32"},
+		{"168.63.129.16:80", 403, "168.63.129.16/32"},
 		{"mapped.example.com:80", 403, "127.0.0.0/8"},
 		{"seed.example.com:443", 403, "8.8.4.0/24"},
 		{"[::1]:443", 403, "::/3"},

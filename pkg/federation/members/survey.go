@@ -3,6 +3,7 @@ package members
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ func (m *Member) Probe(ctx context.Context) error {
 
 const (
 	maxVersion = 256
-	// maxAPIs bounds the bytes of names of what a member serves: they are stored with the rest of its Cluster.
+	// maxAPIs bounds the bytes of what a member serves: they are stored with the rest of its Cluster.
 	maxAPIs = 256 << 10
 )
 
@@ -62,15 +63,12 @@ func (m *Member) APIs() (apis []clusterv1alpha1.APIEnablement, complete bool, er
 	return apis[:known], partial == nil && known == len(apis), nil
 }
 
-// within tells how many of the first APIs have names of no more than that many bytes together.
+// within tells how many of the first APIs take no more than that many bytes together, as they are stored: JSON has six bytes for some letters
+// that no honest name has.
 func within(apis []clusterv1alpha1.APIEnablement, most int) int {
-	const punctuation = 24 // What JSON adds to two names.
-	for i, api := range apis {
-		most -= len(api.GroupVersion) + punctuation
-		for _, resource := range api.Resources {
-			most -= len(resource.Name) + len(resource.Kind) + punctuation
-		}
-		if most < 0 {
+	for i := range apis {
+		text, err := json.Marshal(&apis[i])
+		if most -= len(text) + 1; err != nil || most < 0 {
 			return i
 		}
 	}

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/trellis-garden/trellis/pkg/egress"
 )
 
 // Dial connects to host:port.
@@ -25,10 +28,7 @@ var direct = net.Dialer{
 	Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(address) },
 }
 
-// metadataServices have addresses that are not link-local.
-var metadataServices = []netip.Addr{
-	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"),
-}
+var metadataServices = egress.MetadataServices()
 
 // translated are IPv4 addresses as IPv6 ones (RFC 6052).
 var translated = netip.MustParsePrefix("64:ff9b::/96")
@@ -43,10 +43,7 @@ func checkAddress(address string) error {
 		bytes := ip.As16()
 		ip = netip.AddrFrom4([4]byte(bytes[12:]))
 	}
-	isMetadata := false
-	for _, service := range metadataServices {
-		isMetadata = isMetadata || ip == service
-	}
+	isMetadata := slices.ContainsFunc(metadataServices, func(service netip.Prefix) bool { return service.Contains(ip) })
 	if isMetadata || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
 		return fmt.Errorf("address %s is none of a cluster: it is link-local, multicast, unspecified, or of a metadata service", ip)
 	}

@@ -116,6 +116,9 @@ func forgedObjects(who tenant) []forgery {
 		{"an annotated ServiceAccount", marked(account(), annotate), "metadata.annotations"},
 		{"a labelled Lease", marked(lease(), label("a", "b")), "metadata.labels"},
 		{"an owned Lease", marked(lease(), belong("Seed", who.seed)), "metadata.ownerReferences"},
+		{"a Secret whose name is not known yet", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: project, GenerateName: "shoot.kubeconfig"}}, "does not belong"},
+		{"an account whose name is not known yet", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", GenerateName: "gardenlet-bootstrap-"}}, "does not belong"},
+		{"a Secret of another shoot, by its name", secretOf(project, "other.kubeconfig", "", nil), "does not belong"},
 		{"an account of another managed seed", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-bootstrap-other"}}, "does not belong"},
 	}
 }
