@@ -43,7 +43,7 @@ test-race: bin/kubernetes ## Run those of the federation with the race detector,
 test-e2e: ## Run the end-to-end tests on the running landscape
 	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e ./test/e2e
 
-bench: landscape ## Measure what matters (AREAS="up shoot federation fleet placement garden gateway fresh"), write docs/benchmarks.md
+bench: landscape bin/kubernetes ## Measure what matters (AREAS="up shoot federation fleet placement garden gateway fresh"), write docs/benchmarks.md
 	go run ./test/bench $(AREAS)
 
 fuzz: ## Fuzz every parser and validator, each for TIME=10m; hack/fuzz.sh chooses among them
