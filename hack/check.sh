@@ -9,16 +9,17 @@ if [ -n "$unformatted" ]; then
   printf 'Not formatted (run gofmt -w):\n%s\n' "$unformatted" >&2
   exit 1
 fi
-go mod verify
-go vet ./...
-go vet -tags e2e ./test/e2e
-go -C hack/tools vet ./...
+step() { hack/timed.sh "  $1" "${@:2}"; }
+step "modules" go mod verify
+step "vet" go vet ./...
+step "vet of end-to-end tests" go vet -tags e2e ./test/e2e
+step "vet of tools" go -C hack/tools vet ./...
 mkdir -p .cache/bin
 go build -modfile=hack/tools/go.mod -o .cache/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-.cache/bin/staticcheck ./...
-hack/check-imports.sh
+step "staticcheck" .cache/bin/staticcheck ./...
+step "imports between layers" hack/check-imports.sh
 go -C hack/tools build -o ../../.cache/bin/fieldcheck ./fieldcheck
-.cache/bin/fieldcheck hack/fieldcheck.txt
+step "fields without effect" .cache/bin/fieldcheck hack/fieldcheck.txt
 if [ "${1:-}" != "--fast" ]; then
-  hack/check-generated.sh
+  step "generated code" hack/check-generated.sh
 fi
