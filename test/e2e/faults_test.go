@@ -88,7 +88,7 @@ func TestCreateAndDeleteShoot(t *testing.T) {
 	l := open(t)
 	l.createShoot(t, "extra")
 	l.waitForProgress(t, "extra", 30)
-	l.killProcess(t, "garden", "app=gardenlet", "gardenlet")
+	l.killGardenlet(t)
 	l.waitForShoot(t, "extra", "Create", 6*time.Minute)
 	l.shoot(t, "extra").eventually(t, time.Minute, contains(" Ready "), "get", "nodes", "--no-headers")
 	l.deleteShoot(t, "extra")

@@ -96,14 +96,6 @@ func TestFleetPlansAndExplains(t *testing.T) {
 	}
 }
 
-// killFederation ends the fleet's controllers as a crash would. A pod that takes their place starts at once, while the kubelet would wait
-// longer after every crash.
-func (l *landscape) killFederation(t *testing.T) {
-	t.Helper()
-	l.killProcess(t, "shoot--demo--fleet", "role=federation", "federation")
-	l.runtimeKubectl().run(t, "-n", "shoot--demo--fleet", "delete", "pods", "-l", "role=federation", "--timeout=1m")
-}
-
 // A change comes to the second member only when the first one has it, is healthy, and somebody said that it may go on. The fleet's
 // controllers are killed between these steps, after which each member has got each revision once.
 func TestFleetRollsOutInWaves(t *testing.T) {

@@ -35,7 +35,7 @@ func TestHibernation(t *testing.T) {
 
 	garden.run(t, "-n", "garden-demo", "patch", "shoot", "member2", "--type=merge", "-p", sleepsAt(time.Now().Add(70*time.Second)))
 	seed.eventually(t, 5*time.Minute, equals(""), "-n", namespace, "get", "machines", "-o", "name")
-	l.killProcess(t, "garden", "app=gardenlet", "gardenlet")
+	l.killGardenlet(t)
 	l.sleep(t, "hibernate", "--shoot", "member2", "--wait=5m")
 	l.waitForShoot(t, "member2", "", time.Minute)
 	seed.eventually(t, time.Minute, equals(""), "-n", namespace, "get", "pods", "-o", "name")

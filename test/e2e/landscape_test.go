@@ -209,10 +209,9 @@ func (l *landscape) waitForShootIn(t *testing.T, namespace, name, operation stri
 }
 
 // killProcess ends a program of a pod of the runtime cluster with SIGKILL, as a crash would, as soon as it runs: it may be
-// on its way back from the kill before. The program is found among the processes in the pod's cgroups.
+// on its way back from the kill before, also as another pod. The program is found among the processes in the pod's cgroups.
 func (l *landscape) killProcess(t *testing.T, namespace, selector, program string) {
 	t.Helper()
-	uid := l.runtimeKubectl().run(t, "-n", namespace, "get", "pods", "-l", selector, "-o", "jsonpath={.items[0].metadata.uid}")
 	const script = `found=1
 for process in /proc/[0-9]*; do
   grep -q "$0" "$process/cgroup" 2>/dev/null || continue
@@ -220,12 +219,36 @@ for process in /proc/[0-9]*; do
 done
 exit $found`
 	eventually(t, time.Minute, func(ctx context.Context) error {
+		uid, err := l.runtimeKubectl().try(ctx, "", "-n", namespace, "get", "pods", "-l", selector, "-o", "jsonpath={.items[0].metadata.uid}")
+		if err != nil {
+			return err
+		}
 		out, err := l.command(ctx, "", "landscape", "exec", "--name", l.name, "--", "sh", "-c", script, uid, program)
 		if err != nil {
 			return fmt.Errorf("killing %s of %s/%s: %w %s", program, namespace, selector, err, out)
 		}
 		return nil
 	})
+}
+
+// killAndReplace kills a program, and has another pod take the place of its pod at once, while the kubelet would wait longer after
+// every crash.
+func (l *landscape) killAndReplace(t *testing.T, namespace, selector, program string) {
+	t.Helper()
+	l.killProcess(t, namespace, selector, program)
+	l.runtimeKubectl().run(t, "-n", namespace, "delete", "pods", "-l", selector, "--timeout=1m")
+}
+
+// killGardenlet ends the gardenlet of the landscape's seed as a crash would.
+func (l *landscape) killGardenlet(t *testing.T) {
+	t.Helper()
+	l.killAndReplace(t, "garden", "app=gardenlet", "gardenlet")
+}
+
+// killFederation ends the fleet's controllers as a crash would.
+func (l *landscape) killFederation(t *testing.T) {
+	t.Helper()
+	l.killAndReplace(t, "shoot--demo--fleet", "role=federation", "federation")
 }
 
 func input(t *testing.T, l *landscape, name string) string {

@@ -54,7 +54,7 @@ func TestManagedSeed(t *testing.T) {
 	inShootBefore := strings.TrimSpace(inSeed.run(t, leftInShoot...))
 	garden.apply(t, managedSeedStart+managedSeed)
 	garden.eventually(t, time.Minute, equals("False"), managedSeedCondition("SeedRegistered")...)
-	l.killProcess(t, "garden", "app=gardenlet", "gardenlet")
+	l.killGardenlet(t)
 	garden.eventually(t, 5*time.Minute, equals("True"), managedSeedCondition("SeedRegistered")...)
 	garden.eventually(t, time.Minute, equals("True"), managedSeedCondition("ShootReconciled")...)
 	for _, condition := range []string{"GardenletReady", "SeedSystemComponentsHealthy", "ExtensionsReady"} {

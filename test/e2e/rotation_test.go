@@ -25,7 +25,7 @@ func TestRotateCredentials(t *testing.T) {
 
 	l.operate(t, "member2", "rotate-credentials-start")
 	l.waitForProgress(t, "member2", 40)
-	l.killProcess(t, "garden", "app=gardenlet", "gardenlet")
+	l.killGardenlet(t)
 	// The machines are replaced; a flow that fails half way begins again only after a while.
 	l.waitForPhase(t, "member2", "certificateAuthorities", "Prepared", 15*time.Minute)
 	l.waitForPhase(t, "member2", "serviceAccountKey", "Prepared", time.Second)
