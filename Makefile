@@ -7,6 +7,8 @@ KUBERNETES_VERSIONS ?=
 
 # How long each target is fuzzed.
 TIME ?= 10m
+# How many rows of end-to-end tests run side by side (docs/testing.md).
+PARALLEL ?= 3
 
 LANDSCAPE = bin/landscape --name $(NAME)
 VERSIONS = $(if $(KUBERNETES_VERSIONS),--kubernetes-version $(KUBERNETES_VERSIONS))
@@ -41,7 +43,7 @@ test-race: bin/kubernetes ## Run those of the federation with the race detector,
 	CGO_ENABLED=1 go test -race -count=1 -timeout 90m $(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)
 
 test-e2e: ## Run the end-to-end tests on the running landscape
-	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -tags e2e ./test/e2e
+	TRELLIS_LANDSCAPE=$(NAME) go test -count=1 -v -timeout 60m -parallel $(PARALLEL) -tags e2e ./test/e2e
 
 bench: landscape bin/kubernetes ## Measure what matters (AREAS="up shoot federation fleet placement garden gateway fresh"), write docs/benchmarks.md
 	go run ./test/bench $(AREAS)

@@ -44,7 +44,7 @@ spec:
 
 // A pod that finds no room brings a second node, which a reconciliation leaves alone, and which goes when the pod is gone. A pool that
 // may not grow any more needs no autoscaler.
-func TestClusterAutoscaler(t *testing.T) {
+func clusterAutoscaler(t *testing.T) {
 	const namespace = "shoot--demo--member2"
 	l := open(t)
 	garden, seed := l.gardenKubectl(), l.runtimeKubectl()

