@@ -19,18 +19,28 @@ spec:
   containers: [{name: c, image: c}]
 `
 
+// pathIntoTheSeed has a pod of the fleet lie where resource-manager does in the seed, and returns what leads to that one's health.
+func (l *landscape) pathIntoTheSeed(t *testing.T, fleet kubectl) string {
+	t.Helper()
+	t.Cleanup(func() {
+		_, _ = fleet.try(context.Background(), "", "delete", "pod", "attack", "-n", "default", "--ignore-not-found", "--now")
+	})
+	address := strings.TrimSpace(l.runtimeKubectl().run(t,
+		"get", "pods", "-n", "garden", "-l", "app=resource-manager", "-o", "jsonpath={.items[0].status.podIP}"))
+	fleet.apply(t, attackPod)
+	fleet.run(t, "patch", "pod", "attack", "-n", "default", "--subresource=status", "--type=merge",
+		"-p", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%q}]}}`, address, address))
+	return "/api/v1/namespaces/default/pods/attack:8081/proxy/healthz"
+}
+
 // The owner of a fleet has its API server connect to a pod of the seed, and by URL to its node. Members are reached through the fleet even so.
 func TestAttackAddressesOfTheSeedFromAFleet(t *testing.T) {
 	l := open(t)
 	fleet := l.fleet(t)
 	t.Cleanup(func() {
-		_, _ = fleet.try(context.Background(), "", "delete", "pod", "attack", "-n", "default", "--ignore-not-found", "--now")
 		_, _ = fleet.try(context.Background(), "", "delete", "validatingwebhookconfiguration", "attack", "--ignore-not-found")
 	})
-	target := strings.TrimSpace(l.runtimeKubectl().run(t, "get", "pods", "-n", "garden", "-l", "app=resource-manager", "-o", "jsonpath={.items[0].status.podIP}"))
-	fleet.apply(t, attackPod)
-	fleet.run(t, "patch", "pod", "attack", "-n", "default", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%q}]}}`, target, target))
-	said, err := fleet.try(t.Context(), "", "get", "--raw", "/api/v1/namespaces/default/pods/attack:8081/proxy/healthz")
+	said, err := fleet.try(t.Context(), "", "get", "--raw", l.pathIntoTheSeed(t, fleet))
 	if err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("resource-manager's health: got %q, %v, want 403 of the egress proxy", said, err)
 	}

@@ -44,9 +44,12 @@ func TestAttackJunkInitiations(t *testing.T) {
 		f.establish(t, now, client(honest), servers[900+honest], uint32(honest))
 		honest++
 	})
-	if source := f.sources.of(netip.MustParseAddrPort("198.51.100.1:1")); source.junk.left > 2000 {
+	source := f.sources.of(netip.MustParseAddrPort("198.51.100.1:1"))
+	if source.junk.left > 2000 {
 		t.Errorf("%.0f hashes are left for the stranger: the test floods too little", source.junk.left)
 	}
+	requireNoDebt(t, &source.junk)
+	requireNoDebt(t, &f.hashes)
 }
 
 // Who connected before comes back through another port also while packets with forged sources take all hashes.
@@ -61,7 +64,16 @@ func TestAttackJunkFromForgedSources(t *testing.T) {
 	if f.hashes.left >= 1000 {
 		t.Fatalf("%.0f hashes are left: the test floods too little", f.hashes.left)
 	}
+	requireNoDebt(t, &f.hashes)
 	f.establish(t, start, netip.AddrPortFrom(client(1).Addr(), 5), servers[900], 43)
+}
+
+// requireNoDebt is that no more hashes were computed than there were.
+func requireNoDebt(t *testing.T, hashes *bucket) {
+	t.Helper()
+	if hashes.left < 0 {
+		t.Errorf("%.0f hashes more were computed than are allowed", -hashes.left)
+	}
 }
 
 // Who has the keys of one shoot, and floods its server with good initiations and good indexes, takes sessions of that shoot only.
