@@ -46,6 +46,8 @@ type Gate struct {
 	unsaved map[string]bool
 	counts  map[string]budget.Count
 	counted time.Time
+	// pending are the Works that counts has as pending, by their UID.
+	pending map[types.UID]bool
 }
 
 // Answer to a Work that is being deleted.
@@ -144,6 +146,9 @@ func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work, cluster *clus
 	if err := g.count(ctx); err != nil {
 		return budget.Verdict{}, err
 	}
+	if !g.pending[work.UID] { // its deletion was asked for after the count
+		g.addPending(work, cluster.Name)
+	}
 	verdict := budget.Both(g.settings.Judge(g.counts[cluster.Name], g.now()), g.settings.OfFleet().Judge(g.counts[forFleet], g.now()))
 	if verdict.Go {
 		g.pass(work, cluster.Name)
@@ -153,6 +158,7 @@ func (g *Gate) judge(ctx context.Context, work *workv1alpha1.Work, cluster *clus
 
 func (g *Gate) pass(work *workv1alpha1.Work, cluster string) {
 	g.passed[work.UID] = true
+	delete(g.pending, work.UID)
 	g.recent[cluster].Note(1, g.now())
 	g.unsaved[cluster] = true
 	for _, scope := range []string{cluster, forFleet} {
@@ -171,7 +177,7 @@ func (g *Gate) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.counts = map[string]budget.Count{}
+	g.counts, g.pending = map[string]budget.Count{}, map[types.UID]bool{}
 	for name, cluster := range clusters {
 		if g.recent[name] == nil {
 			g.recent[name] = budget.ParseRecent(cluster.Annotations[clusterv1alpha1.DeletionsAnnotation])
@@ -202,15 +208,23 @@ func (g *Gate) countWork(work *workv1alpha1.Work, clusters map[string]*clusterv1
 	if !ok || cluster == nil {
 		return
 	}
-	pending := work.DeletionTimestamp != nil && !confirmed(work, cluster) && !g.passed[work.UID]
 	for _, scope := range []string{name, forFleet} {
 		c := g.counts[scope]
 		c.Total++
-		if pending {
-			c.Pending++
-			if work.DeletionTimestamp.After(c.Newest) {
-				c.Newest = work.DeletionTimestamp.Time
-			}
+		g.counts[scope] = c
+	}
+	if work.DeletionTimestamp != nil && !confirmed(work, cluster) && !g.passed[work.UID] {
+		g.addPending(work, name)
+	}
+}
+
+func (g *Gate) addPending(work *workv1alpha1.Work, cluster string) {
+	g.pending[work.UID] = true
+	for _, scope := range []string{cluster, forFleet} {
+		c := g.counts[scope]
+		c.Pending++
+		if work.DeletionTimestamp.After(c.Newest) {
+			c.Newest = work.DeletionTimestamp.Time
 		}
 		g.counts[scope] = c
 	}

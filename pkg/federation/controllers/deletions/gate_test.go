@@ -136,6 +136,24 @@ func TestFewDeletionsPass(t *testing.T) {
 	}
 }
 
+// Deletions that are asked for one by one, faster than all Works are counted anew, add up all the same.
+func TestDeletionsBetweenCounts(t *testing.T) {
+	s := newScene(t, 30)
+	s.deleteWorks(0, 1)
+	s.ask(0)
+	passed := 1
+	for i := 1; i < 20; i++ {
+		s.deleteWorks(i, i+1)
+		s.now = s.now.Add(-countsLast)
+		if s.ask(i).Go {
+			passed++
+		}
+	}
+	if passed != 10 {
+		t.Errorf("%d deletions pass, want 10", passed)
+	}
+}
+
 func TestManyDeletionsWait(t *testing.T) {
 	s := newScene(t, 30)
 	s.deleteWorks(0, 20)
