@@ -8,12 +8,10 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
-	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
 	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
 	"github.com/trellis-garden/trellis/pkg/flow"
@@ -21,11 +19,6 @@ import (
 
 // resourceClusterAutoscaler is the ManagedResource with what belongs to the cluster-autoscaler in the shoot.
 const resourceClusterAutoscaler = "shoot-core-cluster-autoscaler"
-
-// isAutoscaled says whether a pool has room between its minimum and its maximum.
-func isAutoscaled(workers []gardencorev1beta1.Worker) bool {
-	return slices.ContainsFunc(workers, func(w gardencorev1beta1.Worker) bool { return w.Maximum > w.Minimum })
-}
 
 // addAutoscalerStop adds what happens to the cluster-autoscaler before pools are changed: it must not act on limits that are about
 // to change, nor on machines that are to go for hibernation.
@@ -38,20 +31,20 @@ func (o *Operation) addAutoscalerStop(g *flow.Graph, c controlPlane) flow.TaskID
 
 // addAutoscaler adds the cluster-autoscaler, which gets its limits from the status of the Worker.
 func (o *Operation) addAutoscaler(g *flow.Graph, workerReady flow.TaskID) {
-	skip := !o.Plan.Autoscaled || o.Plan.Hibernation != Awake
+	skip := !o.Plan.Has(clusterautoscaler.Name) || o.Plan.Hibernation != Awake
 	deployed := g.Add(flow.Task{
 		Name: "Deploying cluster-autoscaler", Fn: apply(o.deployAutoscaler), SkipIf: skip, Dependencies: []flow.TaskID{workerReady},
 	})
 	g.Add(flow.Task{
 		Name: "Waiting until cluster-autoscaler is ready", SkipIf: skip, Dependencies: []flow.TaskID{deployed},
-		Fn: rollout(clusterautoscaler.New(o.Seed, o.Plan.Namespace, clusterautoscaler.Values{}).Wait),
+		Fn: rollout(func(ctx context.Context) error { return o.clusterAutoscaler().Wait(ctx) }),
 	})
 }
 
 // restrainAutoscaler removes the cluster-autoscaler of a shoot that needs none any more, and stops one that would be in the way.
 // Otherwise it goes on.
 func (o *Operation) restrainAutoscaler(ctx context.Context) error {
-	if !o.Plan.Autoscaled {
+	if !o.Plan.Has(clusterautoscaler.Name) {
 		return o.removeAutoscaler(ctx)
 	}
 	if o.Plan.Hibernation == Awake {
@@ -97,18 +90,16 @@ func (o *Operation) stopAutoscaler(ctx context.Context) error {
 
 // removeAutoscaler deletes the cluster-autoscaler and what belongs to it in the shoot.
 func (o *Operation) removeAutoscaler(ctx context.Context) error {
-	autoscaler := clusterautoscaler.New(o.Seed, o.Plan.Namespace, clusterautoscaler.Values{})
+	autoscaler := o.clusterAutoscaler()
 	if err := autoscaler.Destroy(ctx); err != nil {
 		return err
 	}
-	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: o.meta(resourceClusterAutoscaler)}
-	if err := component.Delete(ctx, o.Seed, resource); err != nil {
-		return err
-	}
-	if err := errors.Join(autoscaler.WaitCleanup(ctx), component.WaitUntilGone(ctx, o.Seed, resource)); err != nil {
-		return err
-	}
-	return component.Delete(ctx, o.Seed, &corev1.Secret{ObjectMeta: o.meta(secretPrefix + resourceClusterAutoscaler)})
+	return errors.Join(autoscaler.WaitCleanup(ctx), o.removeManagedResource(ctx, resourceClusterAutoscaler))
+}
+
+// clusterAutoscaler is the component, as far as it is known before there is a Worker: enough to wait for it and to delete it.
+func (o *Operation) clusterAutoscaler() component.Component {
+	return clusterautoscaler.New(o.Seed, o.Plan.Namespace, clusterautoscaler.Values{})
 }
 
 // deployAutoscaler deploys the cluster-autoscaler with the limits that the Worker reports.

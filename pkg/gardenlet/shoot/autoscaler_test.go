@@ -86,7 +86,7 @@ func TestRestrainAutoscaler(t *testing.T) {
 	}
 }
 
-func TestRequiredDeployments(t *testing.T) {
+func TestAutoscaledShoots(t *testing.T) {
 	for name, test := range map[string]struct {
 		workers []gardencorev1beta1.Worker
 		want    bool
@@ -95,8 +95,9 @@ func TestRequiredDeployments(t *testing.T) {
 		"fixed": {[]gardencorev1beta1.Worker{{Minimum: 2, Maximum: 2}}, false},
 		"some":  {[]gardencorev1beta1.Worker{{Minimum: 2, Maximum: 2}, {Maximum: 1}}, true},
 	} {
-		if got := slices.Contains(requiredDeployments(test.workers), clusterautoscaler.Name); got != test.want {
-			t.Errorf("%s: the cluster-autoscaler is required: %v, want %v", name, got, test.want)
+		shoot := &gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: test.workers}}
+		if got := slices.Contains(componentsOf(controlPlaneComponents, shoot), clusterautoscaler.Name); got != test.want {
+			t.Errorf("%s: the cluster-autoscaler is part of it: %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -18,8 +18,6 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
-	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 	"github.com/trellis-garden/trellis/pkg/conditions"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 )
@@ -88,7 +86,7 @@ func (c *Care) look(ctx context.Context, shoot *gardencorev1beta1.Shoot) (found,
 	if shoot.Status.IsHibernated || hibernationWanted(shoot) {
 		return asleepConditions(workerless), asleepConstraints()
 	}
-	found = []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, shoot.Spec.Provider.Workers)}
+	found = []gardencorev1beta1.Condition{c.controlPlane(ctx, namespace, &shoot.Spec)}
 
 	clientset, err := shootClientset(ctx, c.Seed, namespace)
 	if err == nil {
@@ -128,7 +126,7 @@ func unknown(t gardencorev1beta1.ConditionType, err error) gardencorev1beta1.Con
 }
 
 // controlPlane looks at the workloads in the control plane's namespace.
-func (c *Care) controlPlane(ctx context.Context, namespace string, workers []gardencorev1beta1.Worker) gardencorev1beta1.Condition {
+func (c *Care) controlPlane(ctx context.Context, namespace string, shoot *gardencorev1beta1.ShootSpec) gardencorev1beta1.Condition {
 	const t = gardencorev1beta1.ShootControlPlaneHealthy
 	if c.TokenProblem != nil {
 		if message := c.TokenProblem(namespace); message != "" {
@@ -141,7 +139,7 @@ func (c *Care) controlPlane(ctx context.Context, namespace string, workers []gar
 			return unknown(t, err)
 		}
 	}
-	if problem := workloadProblem(deployments.Items, statefulSets.Items, workers); problem.message != "" {
+	if problem := workloadProblem(deployments.Items, statefulSets.Items, shoot); problem.message != "" {
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, problem.reason, problem.message)
 	}
 	resources, err := c.managedResources(ctx, namespace, true)
@@ -157,20 +155,21 @@ func (c *Care) controlPlane(ctx context.Context, namespace string, workers []gar
 // problem is why a condition is not True.
 type problem struct{ reason, message string }
 
-// workloadProblem returns the first problem of the workloads of a control plane for these workers.
-func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, workers []gardencorev1beta1.Worker) problem {
-	for _, name := range []string{"etcd-main", "etcd-events"} {
-		i := slices.IndexFunc(statefulSets, func(s appsv1.StatefulSet) bool { return s.Name == name })
-		if i < 0 {
-			return problem{"EtcdMissing", fmt.Sprintf("StatefulSet %s is missing.", name)}
-		}
-		if err := component.CheckStatefulSet(&statefulSets[i]); err != nil {
-			return problem{"EtcdUnhealthy", fmt.Sprintf("StatefulSet %s is unhealthy: %v.", name, err)}
-		}
-	}
-	for _, name := range requiredDeployments(workers) {
-		if !slices.ContainsFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == name }) {
-			return problem{"DeploymentMissing", fmt.Sprintf("Deployment %s is missing.", name)}
+// workloadProblem returns the first problem of the workloads of a shoot's control plane. Those of extensions count as well.
+func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet, shoot *gardencorev1beta1.ShootSpec) problem {
+	for _, c := range controlPlaneComponents {
+		switch {
+		case !c.isPartOf(shoot):
+		case c.etcd:
+			i := slices.IndexFunc(statefulSets, func(s appsv1.StatefulSet) bool { return s.Name == c.name })
+			if i < 0 {
+				return problem{"EtcdMissing", fmt.Sprintf("StatefulSet %s is missing.", c.name)}
+			}
+			if err := component.CheckStatefulSet(&statefulSets[i]); err != nil {
+				return problem{"EtcdUnhealthy", fmt.Sprintf("StatefulSet %s is unhealthy: %v.", c.name, err)}
+			}
+		case !slices.ContainsFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == c.name }):
+			return problem{"DeploymentMissing", fmt.Sprintf("Deployment %s is missing.", c.name)}
 		}
 	}
 	for i := range deployments {
@@ -179,18 +178,6 @@ func workloadProblem(deployments []appsv1.Deployment, statefulSets []appsv1.Stat
 		}
 	}
 	return problem{}
-}
-
-// requiredDeployments are the names of those that a control plane for these workers must have.
-func requiredDeployments(workers []gardencorev1beta1.Worker) []string {
-	required := []string{"kube-apiserver", "kube-controller-manager"}
-	if len(workers) > 0 {
-		required = append(required, "kube-scheduler", "machine-controller-manager", "vpn-seed-server")
-	}
-	if isAutoscaled(workers) {
-		required = append(required, clusterautoscaler.Name)
-	}
-	return required
 }
 
 // managedResources lists the ManagedResources of class seed, or those of the shoot.
@@ -236,11 +223,13 @@ func (c *Care) systemComponents(ctx context.Context, shoot *gardencorev1beta1.Sh
 	if message := resourceProblem(resources); message != "" {
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, "ManagedResourceUnhealthy", message)
 	}
+	for _, name := range componentsOf(systemComponents, &shoot.Spec) {
+		if !slices.ContainsFunc(resources, func(m resourcesv1alpha1.ManagedResource) bool { return m.Name == name }) {
+			return conditions.New(t, gardencorev1beta1.ConditionFalse, "ManagedResourceMissing", fmt.Sprintf("ManagedResource %s is missing.", name))
+		}
+	}
 	if clientset == nil {
 		return conditions.New(t, gardencorev1beta1.ConditionTrue, "SystemComponentsRunning", "All system components are healthy.")
-	}
-	if !slices.ContainsFunc(resources, func(m resourcesv1alpha1.ManagedResource) bool { return m.Name == resourceVPN }) {
-		return conditions.New(t, gardencorev1beta1.ConditionFalse, "NoTunnelDeployed", fmt.Sprintf("ManagedResource %s, which deploys %s, is missing.", resourceVPN, vpnshoot.Name))
 	}
 	if err := tunnelError(ctx, clientset, nodes); err != nil {
 		return conditions.New(t, gardencorev1beta1.ConditionFalse, "TunnelConnectionBroken", err.Error())

@@ -63,12 +63,15 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	})
 	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the infrastructure's.
 	c.vpn = g.Add(flow.Task{
-		Name: "Deploying vpn-seed-server", SkipIf: o.Plan.Workerless, Dependencies: append([]flow.TaskID{f.secrets}, o.ifNodesUnknown(infrastructure)...),
+		Name: "Deploying vpn-seed-server", SkipIf: !o.Plan.Has(vpnseedserver.Name), Dependencies: append([]flow.TaskID{f.secrets}, o.ifNodesUnknown(infrastructure)...),
 		Fn: apply(o.deployVPNSeedServer),
 	})
 	c.all = append(c.all, c.apiServer)
-	c.all = append(c.all, o.addCompanion(g, "kube-controller-manager", false, c.apiServer, o.kubeControllerManager))
-	c.all = append(c.all, o.addCompanion(g, "kube-scheduler", o.Plan.Workerless, c.apiServer, o.kubeScheduler))
+	for _, companion := range controlPlaneComponents {
+		if companion.companion {
+			c.all = append(c.all, o.addComponent(g, companion, c.apiServer))
+		}
+	}
 	c.all = append(c.all, o.addProviderControlPlane(g, f, infrastructure, c.apiServer))
 	c.all = append(c.all, o.addUnwantedExtensions(g, c.apiServer))
 	c.all = append(c.all, o.addExtensions(g, gardencorev1beta1.AfterKubeAPIServer, c.apiServer, f.references)...)
@@ -106,15 +109,16 @@ func (o *Operation) addEtcd(g *flow.Graph, f foundation, role etcd.Role) (deploy
 	return deployed, ready
 }
 
-// addCompanion adds a component that needs the API server, and the wait for it.
-func (o *Operation) addCompanion(g *flow.Graph, name string, skip bool, after flow.TaskID, build func() component.Component) flow.TaskID {
+// addComponent adds a component of the control plane, and the wait for it.
+func (o *Operation) addComponent(g *flow.Graph, c shootComponent, after flow.TaskID) flow.TaskID {
+	skip := !o.Plan.Has(c.name)
 	deployed := g.Add(flow.Task{
-		Name: "Deploying " + name, SkipIf: skip, Dependencies: []flow.TaskID{after},
-		Fn: apply(func(ctx context.Context) error { return build().Deploy(ctx) }),
+		Name: "Deploying " + c.name, SkipIf: skip, Dependencies: []flow.TaskID{after},
+		Fn: apply(func(ctx context.Context) error { return c.build(o).Deploy(ctx) }),
 	})
 	return g.Add(flow.Task{
-		Name: fmt.Sprintf("Waiting until %s is ready", name), SkipIf: skip, Dependencies: []flow.TaskID{deployed},
-		Fn: rollout(func(ctx context.Context) error { return build().Wait(ctx) }),
+		Name: fmt.Sprintf("Waiting until %s is ready", c.name), SkipIf: skip, Dependencies: []flow.TaskID{deployed},
+		Fn: rollout(func(ctx context.Context) error { return c.build(o).Wait(ctx) }),
 	})
 }
 

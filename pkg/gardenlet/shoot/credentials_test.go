@@ -155,12 +155,12 @@ func TestTokensThatAreNotRenewedAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	care := &Care{Seed: healthyControlPlane(scheme, "ns"), TokenProblem: func(namespace string) string { return "Secret cloudprovider in " + namespace }}
-	condition := care.controlPlane(t.Context(), "ns", nil)
+	condition := care.controlPlane(t.Context(), "ns", &gardencorev1beta1.ShootSpec{})
 	if condition.Status != gardencorev1beta1.ConditionFalse || condition.Reason != "WorkloadIdentityTokenNotRenewed" || !strings.Contains(condition.Message, "cloudprovider in ns") {
 		t.Errorf("condition is %+v", condition)
 	}
 	care.TokenProblem = func(string) string { return "" }
-	if condition := care.controlPlane(t.Context(), "ns", nil); condition.Status != gardencorev1beta1.ConditionTrue {
+	if condition := care.controlPlane(t.Context(), "ns", &gardencorev1beta1.ShootSpec{}); condition.Status != gardencorev1beta1.ConditionTrue {
 		t.Errorf("condition is %+v", condition)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,6 @@ import (
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/clusterautoscaler"
-	"github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/await"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
@@ -209,22 +208,26 @@ func (o *Operation) deleteManagedResources(ctx context.Context) error {
 
 // destroyControlPlane deletes everything that runs but the etcds.
 func (o *Operation) destroyControlPlane(ctx context.Context) error {
+	return errors.Join(o.destroy(ctx, false), component.Delete(ctx, o.Seed, o.route()))
+}
+
+// destroy deletes the etcds, or all other components of the control plane, in the reverse order of their start.
+func (o *Operation) destroy(ctx context.Context, etcds bool) error {
 	var all []error
-	for _, part := range []component.Deployer{
-		clusterautoscaler.New(o.Seed, o.Plan.Namespace, clusterautoscaler.Values{}), o.kubeControllerManager(), o.kubeScheduler(), o.vpnSeedServer(), o.kubeAPIServer(),
-	} {
-		all = append(all, part.Destroy(ctx))
+	for _, c := range slices.Backward(controlPlaneComponents) {
+		if c.etcd == etcds && c.build != nil {
+			all = append(all, c.build(o).Destroy(ctx))
+		}
 	}
-	return errors.Join(append(all, component.Delete(ctx, o.Seed, o.route()))...)
+	return errors.Join(all...)
 }
 
 // destroyEtcds deletes the etcds and their volumes.
 func (o *Operation) destroyEtcds(ctx context.Context) error {
-	err := errors.Join(o.etcd(etcd.Main).Destroy(ctx), o.etcd(etcd.Events).Destroy(ctx))
-	if err != nil {
+	if err := o.destroy(ctx, true); err != nil {
 		return err
 	}
-	err = o.Seed.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(o.Plan.Namespace))
+	err := o.Seed.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(o.Plan.Namespace))
 	if err != nil {
 		return fmt.Errorf("deleting the volumes of the etcds: %w", err)
 	}

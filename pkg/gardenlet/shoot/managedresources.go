@@ -37,6 +37,18 @@ func (o *Operation) deployManagedResource(ctx context.Context, name string, obje
 	return o.apply(ctx, secret, resource)
 }
 
+// removeManagedResource has resource-manager delete the objects in the shoot, and waits for that. Only then may their Secret go.
+func (o *Operation) removeManagedResource(ctx context.Context, name string) error {
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: o.meta(name)}
+	if err := component.Delete(ctx, o.Seed, resource); err != nil {
+		return err
+	}
+	if err := component.WaitUntilGone(ctx, o.Seed, resource); err != nil {
+		return err
+	}
+	return component.Delete(ctx, o.Seed, &corev1.Secret{ObjectMeta: o.meta(secretPrefix + name)})
+}
+
 // render writes objects as a YAML stream.
 func render(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	var stream bytes.Buffer

@@ -3,10 +3,7 @@ package shoot
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -17,86 +14,16 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/apiserverproxy"
-	"github.com/trellis-garden/trellis/pkg/component/coredns"
-	"github.com/trellis-garden/trellis/pkg/component/kubeproxy"
-	"github.com/trellis-garden/trellis/pkg/component/metricsserver"
 	"github.com/trellis-garden/trellis/pkg/component/operatingsystemconfig"
-	"github.com/trellis-garden/trellis/pkg/component/shootsystem"
-	"github.com/trellis-garden/trellis/pkg/component/vpnseedserver"
-	"github.com/trellis-garden/trellis/pkg/component/vpnshoot"
 	"github.com/trellis-garden/trellis/pkg/flow"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/extension"
-	"github.com/trellis-garden/trellis/pkg/secrets"
 )
 
-// Names of ManagedResources.
-const (
-	resourceSystem         = "shoot-core-system"
-	resourceVPN            = "shoot-core-vpn-shoot"
-	resourceKubeProxy      = "shoot-core-kube-proxy"
-	resourceCoreDNS        = "shoot-core-coredns"
-	resourceMetricsServer  = "shoot-core-metrics-server"
-	resourceAPIServerProxy = "shoot-core-apiserver-proxy"
-	resourceNodeAgent      = "shoot-gardener-node-agent"
-)
+// resourceNodeAgent is the ManagedResource with what node-agent reads.
+const resourceNodeAgent = "shoot-gardener-node-agent"
 
 // oscKey is the key of node-agent's Secret that holds the operating system configuration.
 const oscKey = "osc.yaml"
-
-// addSystemComponents adds what runs inside the shoot. Its ManagedResources are written early: resource-manager applies
-// them as soon as the API server answers.
-func (o *Operation) addSystemComponents(g *flow.Graph, f foundation, c controlPlane) []flow.TaskID {
-	var all []flow.TaskID
-	after := append([]flow.TaskID{f.secrets}, o.onceAuthoritiesReplaced(c)...)
-	add := func(name string, skip bool, objects func(ctx context.Context) ([]client.Object, error)) {
-		all = append(all, g.Add(flow.Task{
-			Name: "Deploying " + name, SkipIf: skip, Dependencies: after,
-			Fn: apply(func(ctx context.Context) error {
-				list, err := objects(ctx)
-				if err != nil {
-					return err
-				}
-				return o.deployManagedResource(ctx, name, onSystemPools(list, o.Plan.SystemPoolTolerations)...)
-			}),
-		}))
-	}
-	add(resourceSystem, false, o.systemObjects)
-	add(resourceVPN, o.Plan.Workerless, o.vpnShootObjects)
-	add(resourceKubeProxy, o.Plan.Workerless || !o.kubeProxyEnabled(), o.kubeProxyObjects)
-	add(resourceCoreDNS, o.Plan.Workerless, o.coreDNSObjects)
-	add(resourceMetricsServer, o.Plan.Workerless, o.metricsServerObjects)
-	add(resourceAPIServerProxy, o.Plan.Workerless, o.apiServerProxyObjects)
-	return append(all, o.addNetwork(g, f))
-}
-
-// onSystemPools keeps Deployments on the pools that allow system components, whose taints they tolerate. DaemonSets run everywhere.
-func onSystemPools(objects []client.Object, tolerations []corev1.Toleration) []client.Object {
-	for _, object := range objects {
-		deployment, ok := object.(*appsv1.Deployment)
-		if !ok {
-			continue
-		}
-		pod := &deployment.Spec.Template.Spec
-		pod.NodeSelector = component.Merge(pod.NodeSelector, map[string]string{gardencorev1beta1.LabelWorkerPoolSystemComponents: "true"})
-		pod.Tolerations = append(pod.Tolerations, tolerations...)
-	}
-	return objects
-}
-
-// addNetwork adds the network plugin.
-func (o *Operation) addNetwork(g *flow.Graph, f foundation) flow.TaskID {
-	skip := o.Plan.Workerless || o.Plan.Networks.Type == ""
-	deployed := g.Add(flow.Task{
-		Name: "Deploying network plugin", Fn: apply(o.deployNetwork), SkipIf: skip, Dependencies: []flow.TaskID{f.secrets, f.references},
-	})
-	return g.Add(flow.Task{
-		Name: "Waiting until network plugin is ready", SkipIf: skip, Dependencies: []flow.TaskID{deployed},
-		Fn: func(ctx context.Context) error {
-			return extension.Wait(ctx, o.Seed, &extensionsv1alpha1.Network{ObjectMeta: o.meta(o.Plan.ShootName)}, extension.DefaultTiming)
-		},
-	})
-}
 
 // addNodes adds machines and their operating system, and the checks that they are part of the cluster.
 func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.TaskID, c controlPlane, system []flow.TaskID) {
@@ -134,109 +61,6 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 	g.Add(flow.Task{
 		Name: "Waiting until nodes run their operating system configuration", SkipIf: skipChecks, Dependencies: []flow.TaskID{workerReady, nodeAgent},
 		Fn: flow.TaskFn(o.checkNodeConfigurations).RetryUntilTimeout(applyInterval, rolloutTimeout),
-	})
-}
-
-// kubeProxyEnabled says whether the shoot wants kube-proxy.
-func (o *Operation) kubeProxyEnabled() bool {
-	user := o.Plan.Kubernetes.KubeProxy
-	return user == nil || ptr.Deref(user.Enabled, true)
-}
-
-// systemObjects are the rules of access that every shoot starts with.
-func (o *Operation) systemObjects(context.Context) ([]client.Object, error) {
-	values := shootsystem.Values{IsWorkerless: o.Plan.Workerless}
-	for _, pool := range o.Plan.Pools {
-		values.NodeAgentSecrets = append(values.NodeAgentSecrets, pool.SecretName)
-	}
-	return shootsystem.Objects(values), nil
-}
-
-// vpnShootObjects are the shoot's end of the tunnel.
-func (o *Operation) vpnShootObjects(ctx context.Context) ([]client.Object, error) {
-	privateKey, seedPublicKey, err := vpnseedserver.ShootKeys(ctx, o.secrets)
-	if err != nil {
-		return nil, err
-	}
-	return vpnshoot.Objects(vpnshoot.Values{
-		Image: o.Plan.Images["vpn"], Endpoint: o.gatewayAt(o.Plan.Gateway.WireGuardPort), PrivateKey: privateKey, SeedPublicKey: seedPublicKey,
-	}), nil
-}
-
-// kubeProxyObjects are kube-proxy.
-func (o *Operation) kubeProxyObjects(context.Context) ([]client.Object, error) {
-	bundle, err := o.bundle(component.CACluster)
-	if err != nil {
-		return nil, err
-	}
-	values := kubeproxy.Values{
-		Image: o.Plan.Images["kube-proxy"], PodNetworks: o.Plan.Networks.Pods, Server: "https://" + o.Plan.Hostname(), CABundle: bundle,
-	}
-	if user := o.Plan.Kubernetes.KubeProxy; user != nil {
-		values.Mode, values.FeatureGates = ptr.Deref(user.Mode, ""), user.FeatureGates
-	}
-	return kubeproxy.Objects(values)
-}
-
-// coreDNSObjects are the cluster's DNS.
-func (o *Operation) coreDNSObjects(context.Context) ([]client.Object, error) {
-	return coredns.Objects(coredns.Values{
-		Image: o.Plan.Images["coredns"], ClusterIP: o.Plan.Networks.DNS, ClusterDomain: clusterDomain, CommonSuffixes: o.Plan.CoreDNS.CommonSuffixes,
-		Replicas: o.Plan.CoreDNS.Replicas,
-	}), nil
-}
-
-// metricsServerObjects tell what pods and nodes use.
-func (o *Operation) metricsServerObjects(ctx context.Context) ([]client.Object, error) {
-	certificate, err := metricsserver.ServerCertificate(ctx, o.secrets)
-	if err != nil {
-		return nil, err
-	}
-	bundle, err := o.bundle(component.CAMetricsServer)
-	if err != nil {
-		return nil, err
-	}
-	kubeletBundle, err := o.bundle(component.CAKubelet)
-	if err != nil {
-		return nil, err
-	}
-	return metricsserver.Objects(metricsserver.Values{
-		Image:       o.Plan.Images["metrics-server"],
-		Certificate: certificate.Data[secrets.DataKeyCertificate], PrivateKey: certificate.Data[secrets.DataKeyPrivateKey],
-		CABundle: bundle, KubeletCABundle: kubeletBundle,
-	}), nil
-}
-
-// apiServerProxyObjects let pods reach the Service kubernetes.
-func (o *Operation) apiServerProxyObjects(context.Context) ([]client.Object, error) {
-	return apiserverproxy.Objects(apiserverproxy.Values{
-		Image: o.Plan.Images["vpn"], AdvertiseAddress: o.Plan.APIServer.AdvertiseAddress,
-		Gateway: o.gatewayAt(o.Plan.Gateway.ProxyPort), Authority: o.Plan.Hostname(),
-	}), nil
-}
-
-// gatewayAt is host:port of the seed's gateway.
-func (o *Operation) gatewayAt(port int) string {
-	return net.JoinHostPort(o.Plan.Gateway.Address, strconv.Itoa(port))
-}
-
-// bundle returns the certificates to trust of an authority.
-func (o *Operation) bundle(name string) ([]byte, error) {
-	secret, err := component.CABundle(o.secrets, name)
-	if err != nil {
-		return nil, err
-	}
-	return secret.Data[secrets.DataKeyCertificateBundle], nil
-}
-
-// deployNetwork writes the Network.
-func (o *Operation) deployNetwork(ctx context.Context) error {
-	object := &extensionsv1alpha1.Network{ObjectMeta: o.meta(o.Plan.ShootName)}
-	return extension.Deploy(ctx, o.Seed, object, true, func() {
-		object.Spec = extensionsv1alpha1.NetworkSpec{
-			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: o.Plan.Networks.Type, ProviderConfig: compact(o.Plan.Networks.ProviderConfig)},
-			PodCIDR:     o.Plan.Networks.Pods[0], ServiceCIDR: o.Plan.Networks.Services[0], IPFamilies: o.Plan.Networks.IPFamilies,
-		}
 	})
 }
 

@@ -74,8 +74,8 @@ type Plan struct {
 	Extensions []ExtensionPlan
 	// Pools of workers.
 	Pools []PoolPlan
-	// Autoscaled says whether the number of machines of a pool may change by itself.
-	Autoscaled bool
+	// Components are the names of what the seed runs for the shoot, and of what resource-manager keeps in it.
+	Components []string
 	// SSHAccess says whether users may log in to machines.
 	SSHAccess bool
 	// Seed is what the seed asks of every control plane.
@@ -150,7 +150,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 		Hibernation:          planHibernation(shoot, in.Asleep),
 	}
 	p.Seed = planSeed(&in.Seed.Spec)
-	p.Autoscaled = isAutoscaled(shoot.Spec.Provider.Workers)
+	p.Components = componentsOf(slices.Concat(controlPlaneComponents, systemComponents), &shoot.Spec)
 	p.SSHAccess = !p.Workerless && gardencorev1beta1.SSHAccessEnabled(&shoot.Spec)
 	planRotations := func(in *Inputs) error {
 		p.Rotation = planRotation(&in.Shoot.Status, p.APIServer.encryptionScheme())
@@ -168,6 +168,9 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 	}
 	return p, nil
 }
+
+// Has says whether the shoot has a component.
+func (p *Plan) Has(component string) bool { return slices.Contains(p.Components, component) }
 
 // TechnicalID is the name of the control plane's namespace. Once in the status it stays.
 func TechnicalID(project string, shoot *gardencorev1beta1.Shoot) string {
@@ -224,15 +227,10 @@ func (p *Plan) planNetworks(in *Inputs) error {
 	return nil
 }
 
-// imagesOfControlPlane are resolved with the shoot's Kubernetes version where the vector gives no tag.
-var imagesOfControlPlane = []string{
-	"etcd-steward", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "vpn", "coredns", "metrics-server", "pause", "cluster-autoscaler",
-}
-
-// planImages resolves the images of the control plane and the system components.
+// planImages resolves the images of all components, with the shoot's Kubernetes version where the vector gives no tag.
 func (p *Plan) planImages(images imagevector.Vector) error {
 	p.Images = map[string]string{}
-	for _, name := range imagesOfControlPlane {
+	for _, name := range allImages() {
 		options := []imagevector.FindOption{}
 		if strings.HasPrefix(name, "kube-") {
 			options = append(options, imagevector.Version(p.KubernetesVersion))

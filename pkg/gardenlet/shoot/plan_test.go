@@ -226,7 +226,7 @@ func gateway() config.Gateway {
 
 func images() imagevector.Vector {
 	vector := imagevector.Vector{}
-	for _, name := range append(imagesOfControlPlane, "kubelet") {
+	for _, name := range append(allImages(), "kubelet") {
 		source := imagevector.Source{Name: name, Repository: "registry.example/" + name}
 		if !strings.HasPrefix(name, "kube") {
 			source.Tag = "v1"
