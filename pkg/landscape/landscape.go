@@ -16,7 +16,7 @@ import (
 // DefaultName is the name of the landscape that `make up` starts.
 const DefaultName = "local"
 
-// Addresses and names inside the node's network; docs/architecture.md explains them. They are the same in every landscape,
+// Addresses and names inside the node's network; docs/contracts/local-landscape.md explains them. They are the same in every landscape,
 // because each has a network of its own.
 const (
 	nodeName       = "local-node"
