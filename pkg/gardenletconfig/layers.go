@@ -16,7 +16,13 @@ func ConfigOf(raw *runtime.RawExtension) (map[string]any, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return config, nil
 	}
-	return config, utiljson.Unmarshal(raw.Raw, &config)
+	if err := utiljson.Unmarshal(raw.Raw, &config); err != nil {
+		return nil, err
+	}
+	if config["seedConfig"] == nil { // null is as good as none, and does not take away what a shoot says
+		delete(config, "seedConfig")
+	}
+	return config, nil
 }
 
 // Fields converts a value by way of JSON; numbers stay whole.

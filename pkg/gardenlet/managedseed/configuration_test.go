@@ -101,6 +101,34 @@ func TestConfigurationIsMergedWithTheParents(t *testing.T) {
 	}
 }
 
+// A ManagedSeed need not say what the seed is like: its shoot does, and the parent.
+func TestConfigurationWithoutASeed(t *testing.T) {
+	nothing := aManagedSeed("")
+	nothing.Spec.Gardenlet.Config = nil
+	for name, managedSeed := range map[string]*seedmanagementv1alpha1.ManagedSeed{
+		"no configuration": nothing,
+		"no seedConfig":    aManagedSeed(`{"controllers":{"shoot":{"concurrentSyncs":2}}}`),
+		"seedConfig null":  aManagedSeed(`{"seedConfig":null}`),
+	} {
+		fields, err := configuration(managedSeed, aShoot(), aParent(t))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		fields["gateway"] = map[string]any{"address": "192.0.2.9"} // of the load balancer, which is known later
+		parsed, err := parse(fields)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		seed := parsed.SeedConfig
+		if seed.Name != "child" || seed.Spec.Provider.Region != "here" || seed.Spec.Networks.Pods != "10.7.0.0/16" {
+			t.Errorf("%s: seed is %+v", name, seed)
+		}
+		if seed.Spec.DNS.Internal.Domain != "internal.example" || seed.Spec.Ingress.Domain != "ingress.base.example" {
+			t.Errorf("%s: domains are %+v, %+v", name, seed.Spec.DNS, seed.Spec.Ingress)
+		}
+	}
+}
+
 func TestConfigurationThatIsNotMerged(t *testing.T) {
 	parsed := configured(t, aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, func(g *seedmanagementv1alpha1.GardenletConfig) {
 		g.MergeWithParent = ptr.To(false)
@@ -183,10 +211,12 @@ func TestInstallationsAreRemembered(t *testing.T) {
 func TestAdmissionExpectsTheSameSeed(t *testing.T) {
 	parent := &gardencorev1beta1.Seed{Spec: aParent(t).SeedConfig.Spec}
 	apart := func(g *seedmanagementv1alpha1.GardenletConfig) { g.MergeWithParent = ptr.To(false) }
+	const gateway = `"gateway":{"address":"192.0.2.9"}`
 	for _, managedSeed := range []*seedmanagementv1alpha1.ManagedSeed{
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"metadata":{"labels":{"stage":"one"}},"spec":{"provider":{"region":"elsewhere"},"taints":[{"key":"a"}]}}}`),
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{"dns":{"defaults":[{"type":"local","domain":"x"}]}}}}`),
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, apart),
+		aManagedSeed("{"+gateway+"}"), aManagedSeed(`{"seedConfig":null,`+gateway+"}"), aManagedSeed("{"+gateway+"}", apart),
 	} {
 		given := configured(t, managedSeed).SeedConfig
 		expected, err := gardenletconfig.SeedOfManagedSeed(managedSeed, aShoot(), parent)

@@ -233,8 +233,13 @@ func TestManagedSeed(t *testing.T) {
 		},
 	}
 	wrong := managedSeed.DeepCopy()
-	wrong.Spec.Gardenlet.Config = nil
-	expectRefusal(t, env.Client.Create(ctx, wrong), "spec.gardenlet.config.seedConfig")
+	wrong.Spec.Gardenlet.Config = configOf(t, &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "other"}}})
+	expectRefusal(t, env.Client.Create(ctx, wrong), "spec.gardenlet.config.seedConfig.spec.provider.type")
+	bare := managedSeed.DeepCopy() // its shoot says what the seed is like
+	bare.Spec.Gardenlet.Config = nil
+	if err := env.Client.Create(ctx, bare, client.DryRunAll); err != nil {
+		t.Errorf("without a configuration: %v", err)
+	}
 	create(t, managedSeed)
 	if ptr.Deref(managedSeed.Spec.Gardenlet.Bootstrap, "") != seedmanagementv1alpha1.BootstrapToken || managedSeed.Generation != 1 {
 		t.Errorf("stored with %+v", managedSeed)

@@ -12102,7 +12102,7 @@ func schema_pkg_apis_seedmanagement_v1alpha1_GardenletConfig(ref common.Referenc
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1) with seedConfig. The name of the seed must not be given: it is that of the ManagedSeed.",
+							Description: "Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1). What its seedConfig leaves out is taken from the shoot. The name of the seed must not be given: it is that of the ManagedSeed.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},

@@ -78,10 +78,14 @@ func validateConfiguration(raw *runtime.RawExtension, rules configRules, path *f
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "<value omitted>", err.Error())}
 	}
-	if config.SeedConfig == nil {
+	seed := config.SeedConfig
+	if seed == nil && rules.complete {
 		return field.ErrorList{field.Required(path.Child("seedConfig"), "say what the seed is like")}
 	}
-	errs := validateSeedTemplate(config.SeedConfig, rules.complete, path.Child("seedConfig"))
+	var errs field.ErrorList
+	if seed != nil {
+		errs = validateSeedTemplate(seed, rules.complete, path.Child("seedConfig"))
+	}
 	return append(errs, validateConnection(config, rules, path.Child("gardenClientConnection"))...)
 }
 

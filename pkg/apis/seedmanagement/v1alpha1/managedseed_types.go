@@ -70,8 +70,8 @@ type GardenletConfig struct {
 	// How it is deployed.
 	// +optional
 	Deployment *GardenletDeployment `json:"deployment,omitempty" protobuf:"bytes,1,opt,name=deployment"`
-	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1) with seedConfig. The name of the seed must not be
-	// given: it is that of the ManagedSeed.
+	// Its GardenletConfiguration (gardenlet.config.gardener.cloud/v1alpha1). What its seedConfig leaves out is taken from the
+	// shoot. The name of the seed must not be given: it is that of the ManagedSeed.
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty" protobuf:"bytes,2,opt,name=config"`
 	// How it gets its first access to the garden: BootstrapToken, ServiceAccount or None. With None, the configuration must hold

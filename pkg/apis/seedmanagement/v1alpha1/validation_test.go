@@ -45,7 +45,10 @@ func TestValidateManagedSeed(t *testing.T) {
 			"spec.gardenlet.deployment.env[0].name", "chart itself"},
 		"operation": {func(m *ManagedSeed) { m.Annotations = map[string]string{"gardener.cloud/operation": "explode"} },
 			"metadata.annotations[gardener.cloud/operation]", "renew-kubeconfig"},
-		"no configuration": {func(m *ManagedSeed) { m.Spec.Gardenlet.Config = nil }, "spec.gardenlet.config.seedConfig", "what the seed is like"},
+		"no configuration": {func(m *ManagedSeed) { m.Spec.Gardenlet.Config = nil }, "", ""},
+		"configuration without a seed": {func(m *ManagedSeed) {
+			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { delete(c, "seedConfig") })
+		}, "", ""},
 		"another kind of configuration": {func(m *ManagedSeed) {
 			m.Spec.Gardenlet.Config = aConfig(func(c map[string]any) { c["kind"] = "Other" })
 		}, "spec.gardenlet.config", "GardenletConfiguration"},
@@ -112,6 +115,9 @@ func TestValidateGardenlet(t *testing.T) {
 	}{
 		"as it is": {func(*Gardenlet) {}, "", ""},
 		"no chart": {func(g *Gardenlet) { g.Spec.Deployment.Helm.OCIRepository.Ref = nil }, "spec.deployment.helm.ociRepository.ref", "whole reference"},
+		"no seed": {func(g *Gardenlet) {
+			g.Spec.Config = aConfig(func(c map[string]any) { delete(c, "seedConfig") })
+		}, "spec.config.seedConfig", "what the seed is like"},
 		"incomplete seed": {func(g *Gardenlet) {
 			g.Spec.Config = aConfig(func(c map[string]any) { delete(seedConfig(c)["spec"].(map[string]any), "dns") })
 		}, "spec.config.seedConfig.spec.dns.internal", "domain"},
