@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -24,9 +26,11 @@ func secretBindings() Served {
 				return b.Provider.Type
 			}},
 		},
-		Validate:       corev1beta1.ValidateSecretBinding,
-		ValidateUpdate: corev1beta1.ValidateSecretBindingUpdate,
-		Warnings:       corev1beta1.SecretBindingWarnings,
+		PrepareForCreate: func(_ context.Context, b *corev1beta1.SecretBinding) { corev1beta1.SetDefaultsSecretBinding(b) },
+		PrepareForUpdate: func(_ context.Context, b, _ *corev1beta1.SecretBinding) { corev1beta1.SetDefaultsSecretBinding(b) },
+		Validate:         corev1beta1.ValidateSecretBinding,
+		ValidateUpdate:   corev1beta1.ValidateSecretBindingUpdate,
+		Warnings:         corev1beta1.SecretBindingWarnings,
 	}
 }
 
@@ -43,6 +47,12 @@ func credentialsBindings() Served {
 			{Name: "Credentials", Description: "The credentials.", Cell: func(b *securityv1alpha1.CredentialsBinding) any {
 				return b.CredentialsRef.Namespace + "/" + b.CredentialsRef.Name
 			}},
+		},
+		PrepareForCreate: func(_ context.Context, b *securityv1alpha1.CredentialsBinding) {
+			securityv1alpha1.SetDefaultsCredentialsBinding(b)
+		},
+		PrepareForUpdate: func(_ context.Context, b, _ *securityv1alpha1.CredentialsBinding) {
+			securityv1alpha1.SetDefaultsCredentialsBinding(b)
 		},
 		Validate:       securityv1alpha1.ValidateCredentialsBinding,
 		ValidateUpdate: securityv1alpha1.ValidateCredentialsBindingUpdate,

@@ -26,7 +26,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -219,6 +221,51 @@ func writeStatusOnly(t *testing.T, object client.Object, setStatus, setSpec func
 	}
 	if status, spec := isSet(); !status || spec {
 		t.Errorf("through the subresource: status written %v, specification written %v; want only the status", status, spec)
+	}
+}
+
+// Bindings that name no namespace mean their own, also when only the address of the request has it.
+func TestBindingsTakeTheirNamespace(t *testing.T) {
+	ctx := context.Background()
+	namespace := newProject(t, "nearby")
+	scope := corev1.ObjectReference{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Project"}
+	create(t, &corev1beta1.Quota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}, Spec: corev1beta1.QuotaSpec{Scope: scope},
+	})
+	objects, err := dynamic.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		kind, resource, reference string
+		version                   schema.GroupVersion
+		secret                    map[string]any
+	}{
+		{"SecretBinding", "secretbindings", "secretRef", corev1beta1.SchemeGroupVersion, map[string]any{"name": "local"}},
+		{
+			"CredentialsBinding", "credentialsbindings", "credentialsRef", securityv1alpha1.SchemeGroupVersion,
+			map[string]any{"apiVersion": "v1", "kind": "Secret", "name": "local"},
+		},
+	} {
+		bindings := objects.Resource(test.version.WithResource(test.resource)).Namespace(namespace)
+		binding := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": test.version.String(), "kind": test.kind, "metadata": map[string]any{"name": "nearby"},
+			"provider": map[string]any{"type": "local"}, test.reference: test.secret, "quotas": []any{map[string]any{"name": "small"}},
+		}}
+		stored, err := bindings.Create(ctx, binding, metav1.CreateOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", test.kind, err)
+			continue
+		}
+		of, _, _ := unstructured.NestedString(stored.Object, test.reference, "namespace")
+		quotas, _, _ := unstructured.NestedSlice(stored.Object, "quotas")
+		if len(quotas) != 1 || quotas[0].(map[string]any)["namespace"] != namespace || of != namespace {
+			t.Errorf("%s refers to namespaces %q and %v, want %s", test.kind, of, quotas, namespace)
+		}
+		binding.SetResourceVersion(stored.GetResourceVersion())
+		if _, err := bindings.Update(ctx, binding, metav1.UpdateOptions{}); err != nil {
+			t.Errorf("%s as it was created: %v", test.kind, err)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	registerDefaults(scheme, SetDefaultsCloudProfile, func(list *CloudProfileList) []CloudProfile { return list.Items })
 	registerDefaults(scheme, SetDefaultsNamespacedCloudProfile, func(list *NamespacedCloudProfileList) []NamespacedCloudProfile { return list.Items })
 	registerDefaults(scheme, SetDefaultsControllerRegistration, func(list *ControllerRegistrationList) []ControllerRegistration { return list.Items })
+	registerDefaults(scheme, SetDefaultsSecretBinding, func(list *SecretBindingList) []SecretBinding { return list.Items })
 	return nil
 }
 

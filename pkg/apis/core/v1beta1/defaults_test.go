@@ -3,11 +3,23 @@ package v1beta1
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
+
+func TestBindingsReferToTheirOwnNamespace(t *testing.T) {
+	binding := &SecretBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-demo"}, Quotas: []corev1.ObjectReference{{Name: "a"}, {Namespace: "other", Name: "b"}},
+	}
+	SetDefaultsSecretBinding(binding)
+	if binding.SecretRef.Namespace != "garden-demo" || binding.Quotas[0].Namespace != "garden-demo" || binding.Quotas[1].Namespace != "other" {
+		t.Errorf("binding = %+v", binding)
+	}
+}
 
 func TestSetDefaultsShoot(t *testing.T) {
 	shoot := aShoot()

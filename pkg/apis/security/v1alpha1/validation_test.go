@@ -42,6 +42,16 @@ func TestValidateCredentialsBinding(t *testing.T) {
 	}
 }
 
+func TestBindingsReferToTheirOwnNamespace(t *testing.T) {
+	binding := aBinding()
+	binding.CredentialsRef.Namespace = ""
+	binding.Quotas = []corev1.ObjectReference{{Name: "a"}, {Namespace: "other", Name: "b"}}
+	SetDefaultsCredentialsBinding(binding)
+	if binding.CredentialsRef.Namespace != "garden-demo" || binding.Quotas[0].Namespace != "garden-demo" || binding.Quotas[1].Namespace != "other" {
+		t.Errorf("binding = %+v", binding)
+	}
+}
+
 func TestValidateCredentialsBindingUpdate(t *testing.T) {
 	for path, change := range map[string]func(*CredentialsBinding){
 		"provider":       func(b *CredentialsBinding) { b.Provider.Type = "aws" },
