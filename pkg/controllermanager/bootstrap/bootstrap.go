@@ -110,6 +110,8 @@ func Objects() []client.Object {
 		denying(seedRestrictionName),
 		accountTokens(),
 		denying(accountTokensName),
+		projectNamespaces(),
+		denying(projectNamespacesName),
 		clusterRole("gardener.cloud:system:seed-bootstrapper", bootstrapperRules()),
 		groupBinding("gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seed-bootstrapper", "system:bootstrappers"),
 		// Those of managed seeds whose bootstrap is ServiceAccount. What they are granted is decided by their names.

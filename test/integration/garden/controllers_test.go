@@ -32,6 +32,7 @@ func TestControllers(t *testing.T) {
 	startControllers(t)
 	t.Run("bootstrap", testBootstrap)
 	t.Run("project", testProject)
+	t.Run("namespace of a project", testProjectNamespace)
 	t.Run("scheduling", testScheduling)
 	t.Run("extensions", testExtensions)
 	t.Run("certificates", testCertificates)
@@ -99,6 +100,39 @@ func testProject(t *testing.T) {
 	if err := bob.List(ctx, &corev1beta1.ShootList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a viewer lists the shoots of all projects: %v", err)
 	}
+}
+
+// The namespace of a project goes with the project, and is deleted by nobody else.
+func testProjectNamespace(t *testing.T) {
+	ctx := context.Background()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: newProject(t, "kept")}}
+	eventually(t, func() error { // until kube-apiserver knows the policy
+		err := env.Client.Delete(ctx, namespace, client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "belongs to project kept: delete its shoots") {
+			return fmt.Errorf("an administrator deletes the namespace: %v", err)
+		}
+		return nil
+	})
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-no-project"}}
+	create(t, other)
+	if err := env.Client.Delete(ctx, other); err != nil {
+		t.Errorf("a namespace of no project: %v", err)
+	}
+
+	kept := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	confirmation := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1beta1.ConfirmationDeletion)
+	if err := env.Client.Patch(ctx, kept, merge(confirmation)); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Client.Delete(ctx, kept); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if err := get(namespace); err != nil || namespace.DeletionTimestamp == nil {
+			return fmt.Errorf("the namespace did not go with its project: %v", err)
+		}
+		return nil
+	})
 }
 
 func testScheduling(t *testing.T) {
