@@ -30,6 +30,7 @@ func ValidateShoot(shoot *Shoot) field.ErrorList {
 // ValidateNewShoot checks a Shoot that is to be created.
 func ValidateNewShoot(shoot *Shoot) field.ErrorList {
 	errs := append(ValidateShoot(shoot), notOfferedToShoots(&shoot.Spec, field.NewPath("spec"))...)
+	errs = append(errs, validateNodesFit(&shoot.Spec, field.NewPath("spec"))...)
 	finalizers := field.NewPath("metadata", "finalizers")
 	for i, finalizer := range shoot.Finalizers {
 		if finalizer == GardenerName || finalizer == FinalizerReferenceProtection {
@@ -84,6 +85,7 @@ func validateShootUpdate(shoot, old *Shoot) field.ErrorList {
 	}
 	errs = append(errs, validateShootSpecUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
 	errs = append(errs, validateShootStateUpdate(shoot, old, field.NewPath("spec"))...)
+	errs = append(errs, validateNodesFitUpdate(&shoot.Spec, &old.Spec, field.NewPath("spec"))...)
 	errs = append(errs, NewlyRefused(notOfferedToShoots(&shoot.Spec, field.NewPath("spec")), notOfferedToShoots(&old.Spec, field.NewPath("spec")))...)
 	return append(errs, ValidateShoot(shoot)...)
 }

@@ -14,6 +14,7 @@ func ValidateShootTemplate(template *ShootTemplate, namespace string, path *fiel
 	shoot.Namespace = namespace
 	SetDefaultsShoot(shoot)
 	errs = append(errs, notOfferedToShoots(&shoot.Spec, path.Child("spec"))...)
+	errs = append(errs, validateNodesFit(&shoot.Spec, path.Child("spec"))...)
 	return append(errs, ValidateShootSpec(&shoot.Spec, namespace, path.Child("spec"))...)
 }
 
