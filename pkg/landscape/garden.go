@@ -295,8 +295,8 @@ func (r *run) writeGardenKubeconfig(ctx context.Context, manager secrets.Manager
 	if err := replaceFile(r.GardenKubeconfig(), data, 0o600); err != nil {
 		return err
 	}
-	config := fmt.Sprintf("gardens:\n- name: %s\n  identity: %s\n  kubeconfig: %s\n  endpoints:\n  - domain: %s\n    address: %q\n",
-		r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort))
+	config := fmt.Sprintf("gardens:\n- name: %s\n  identity: %s\n  kubeconfig: %s\n  endpoints:\n  - domain: %s\n    address: %q\n    addresses: %d\n",
+		r.Name, identity, r.GardenKubeconfig(), domain, endpoint(r.state.Loopback, gatewayPort), gatewayAddresses)
 	if err := replaceFile(r.TrellisctlConfig(), []byte(config), 0o600); err != nil {
 		return err
 	}

@@ -14,6 +14,10 @@ const (
 	firstY, countY = 1, 250
 )
 
+// gatewayAddresses is how many addresses, from the landscape's on, lead to its gateway: clients take clusters at different addresses for
+// different ones, as kubectl does when it keeps what it learnt of an API.
+const gatewayAddresses = 64
+
 // hostPorts are the ports that a landscape serves on its loopback address.
 var hostPorts = []uint16{apiPort, gatewayPort, registryPort}
 

@@ -138,10 +138,16 @@ func (l *Landscape) nodeSpec(s state) (node.Spec, error) {
 			"registry", "--store", filepath.Join(l.CacheDir(), images.StoreDir), "--listen", nodeIP + ":" + strconv.Itoa(registryPort),
 		}}},
 	}
+	forward := func(address netip.Addr, port uint16) {
+		spec.Forwards = append(spec.Forwards, node.Forward{Listen: endpoint(address, port), Target: fmt.Sprintf("%s:%d", nodeIP, port)})
+	}
 	for _, port := range hostPorts {
-		spec.Forwards = append(spec.Forwards, node.Forward{
-			Listen: endpoint(s.Loopback, port), Target: fmt.Sprintf("%s:%d", nodeIP, port),
-		})
+		forward(s.Loopback, port)
+	}
+	address := s.Loopback
+	for range gatewayAddresses - 1 {
+		address = address.Next()
+		forward(address, gatewayPort)
 	}
 	if spec.Mounts, err = l.nodeMounts(); err != nil {
 		return node.Spec{}, err

@@ -5,8 +5,10 @@ package trellisctl
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,7 +47,42 @@ type Endpoint struct {
 	Domain string `json:"domain"`
 	// Address is host:port.
 	Address string `json:"address"`
+	// Addresses is how many addresses, from Address on, lead to the same place; 0 is one. With more, hosts get different ones after the
+	// first: kubectl keeps what it learnt of an API by host and port, and would take the APIs of all clusters for one.
+	Addresses int `json:"addresses,omitempty"`
 }
+
+// check says what is wrong with an endpoint, and in which field.
+func (e Endpoint) check() (field string, err error) {
+	host, _, err := net.SplitHostPort(e.Address)
+	switch {
+	case err != nil:
+		return "address", err
+	case e.Addresses < 0 || e.Addresses > maxAddresses:
+		return "addresses", fmt.Errorf("%d is not between 0 and %d", e.Addresses, maxAddresses)
+	case e.Addresses > 1 && net.ParseIP(host) == nil:
+		return "address", fmt.Errorf("%q is no IP address, from which one could count", host)
+	}
+	return "", nil
+}
+
+// of returns the address for a host.
+func (e Endpoint) of(host string) string {
+	first, err := netip.ParseAddrPort(e.Address)
+	if e.Addresses < 2 || err != nil {
+		return e.Address
+	}
+	hash := fnv.New32a()
+	hash.Write([]byte(host))
+	address := first.Addr()
+	for range 1 + hash.Sum32()%uint32(e.Addresses-1) {
+		address = address.Next()
+	}
+	return netip.AddrPortFrom(address, first.Port()).String()
+}
+
+// maxAddresses bounds Endpoint.Addresses.
+const maxAddresses = 256
 
 // configPaths lists where a configuration is looked for, first hit wins: the working directory and its parents (a
 // clone with a running landscape), the folder above the program, the home directory.
@@ -101,8 +138,8 @@ func readConfig(path string) (*Config, error) {
 			return nil, fmt.Errorf("%s: gardens[%d]: name and kubeconfig must be set", path, i)
 		}
 		for j, endpoint := range garden.Endpoints {
-			if _, _, err := net.SplitHostPort(endpoint.Address); err != nil {
-				return nil, fmt.Errorf("%s: gardens[%d].endpoints[%d].address: %w", path, i, j, err)
+			if field, err := endpoint.check(); err != nil {
+				return nil, fmt.Errorf("%s: gardens[%d].endpoints[%d].%s: %w", path, i, j, field, err)
 			}
 		}
 	}
@@ -147,7 +184,7 @@ func (g *Garden) Route(kubeconfig *api.Config) error {
 func (g *Garden) addressOf(host string) (string, bool) {
 	for _, endpoint := range g.Endpoints {
 		if host == endpoint.Domain || strings.HasSuffix(host, "."+endpoint.Domain) {
-			return endpoint.Address, true
+			return endpoint.of(host), true
 		}
 	}
 	return "", false

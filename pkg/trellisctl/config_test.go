@@ -1,6 +1,7 @@
 package trellisctl
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,8 @@ func TestReadConfig(t *testing.T) {
 		"good":                {"gardens:\n- name: local\n  kubeconfig: /k\n  endpoints: [{domain: a.b, address: '127.0.0.1:443'}]\n", ""},
 		"no kubeconfig":       {"gardens:\n- name: local\n", "gardens[0]: name and kubeconfig"},
 		"a misspelt field":    {"gardens:\n- name: local\n  kubeconfg: /k\n", "kubeconfg"},
+		"too many addresses":  {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1:1', addresses: 300}]\n", "gardens[0].endpoints[0].addresses"},
+		"addresses of a name": {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: 'h:1', addresses: 3}]\n", "gardens[0].endpoints[0].address:"},
 		"address, no port":    {"gardens:\n- name: a\n  kubeconfig: /k\n  endpoints: [{domain: d, address: '127.0.0.1'}]\n", "gardens[0].endpoints[0].address"},
 		"not a mapping":       {"- a\n", "cannot unmarshal"},
 		"the second is wrong": {"gardens:\n- {name: a, kubeconfig: /k}\n- {kubeconfig: /k}\n", "gardens[1]"},
@@ -110,6 +113,27 @@ func TestRoute(t *testing.T) {
 	} {
 		if got := kubeconfig.Clusters[name]; got.Server != want.Server || got.TLSServerName != want.TLSServerName {
 			t.Errorf("%s: got %s (%s)", name, got.Server, got.TLSServerName)
+		}
+	}
+}
+
+// What kubectl has learnt of one cluster's API is not mistaken for that of another.
+func TestClustersHaveAddressesOfTheirOwn(t *testing.T) {
+	garden := &Garden{Endpoints: []Endpoint{{Domain: "local.trellis.garden", Address: "127.1.2.1:443", Addresses: 64}}}
+	hosts := []string{"api.garden.local.trellis.garden", "api.member1.demo.local.trellis.garden", "api.member2.demo.local.trellis.garden", "api.fleet.demo.local.trellis.garden"}
+	used := map[string]string{}
+	for _, host := range hosts {
+		address, ok := garden.addressOf(host)
+		if other, taken := used[address]; !ok || taken {
+			t.Errorf("%s has %s, as has %s", host, address, other)
+		}
+		used[address] = host
+		parsed, err := netip.ParseAddrPort(address)
+		if err != nil || !netip.MustParsePrefix("127.1.2.0/26").Contains(parsed.Addr().Prev()) || parsed.Port() != 443 {
+			t.Errorf("%s has %s (%v), want one of 127.1.2.1 to 127.1.2.64", host, address, err)
+		}
+		if again, _ := garden.addressOf(host); again != address {
+			t.Errorf("%s has %s, then %s", host, address, again)
 		}
 	}
 }
