@@ -33,7 +33,7 @@ func BenchmarkSchedule(b *testing.B) {
 	seeds, shoots := benchmarkGarden()
 	for _, strategy := range Strategies {
 		b.Run(string(strategy), func(b *testing.B) {
-			l := newLedger()
+			l := newUsage()
 			for i, shoot := range shoots {
 				l.observe(shoot, true)
 				l.promise(shoot, seeds[i%len(seeds)].Name)
@@ -55,7 +55,7 @@ func BenchmarkSchedule(b *testing.B) {
 func BenchmarkFill(b *testing.B) {
 	seeds, shoots := benchmarkGarden()
 	for b.Loop() {
-		l := newLedger()
+		l := newUsage()
 		for _, shoot := range shoots {
 			l.observe(shoot, true)
 			seed, rejections := Schedule(Snapshot{Seeds: seeds, Used: l.counts()}, shoot)

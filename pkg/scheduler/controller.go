@@ -45,7 +45,7 @@ type Reconciler struct {
 	// RetryPeriod is how often a shoot is tried again without a reason. Default: DefaultRetryPeriod.
 	RetryPeriod time.Duration
 
-	ledger *ledger
+	usage *usage
 }
 
 // Reconcile schedules one shoot.
@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, shoot); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.needsSeed(shoot) || r.ledger.promised(shoot) {
+	if !r.needsSeed(shoot) || r.usage.promised(shoot) {
 		return reconcile.Result{}, nil
 	}
 	snapshot, err := r.snapshot(ctx, shoot)
@@ -79,7 +79,7 @@ func (r *Reconciler) assign(ctx context.Context, shoot *corev1beta1.Shoot, seed,
 	err := r.Client.SubResource("binding").Update(ctx, bound)
 	switch {
 	case err == nil:
-		r.ledger.promise(shoot, seed)
+		r.usage.promise(shoot, seed)
 		ctrl.LoggerFrom(ctx).Info("Assigned a seed", "seed", seed, "seeds", summary)
 		r.event(shoot, corev1.EventTypeNormal, EventSchedulingSuccessful, fmt.Sprintf("Assigned to seed %s. %s", seed, summary))
 		return reconcile.Result{}, nil

@@ -100,11 +100,11 @@ func copies(seeds []*corev1beta1.Seed) []*corev1beta1.Seed {
 	return result
 }
 
-// Whatever happens to shoots, in whatever order events and promises come, the ledger's counts are those of a recount.
+// Whatever happens to shoots, in whatever order events and promises come, the usage's counts are those of a recount.
 func TestLedgerCountsLikeARecount(t *testing.T) {
 	for round := range uint64(200) {
 		random := rand.New(rand.NewPCG(round, 2))
-		l, truth := newLedger(), map[string]*corev1beta1.Shoot{}
+		l, truth := newUsage(), map[string]*corev1beta1.Shoot{}
 		for step := range 200 {
 			name := fmt.Sprintf("shoot-%d", random.IntN(10))
 			step := fmt.Sprintf("round %d, step %d", round, step)

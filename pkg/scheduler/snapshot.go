@@ -27,7 +27,7 @@ func (r *Reconciler) snapshot(ctx context.Context, shoot *corev1beta1.Shoot) (Sn
 	if err := r.Client.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
 		return Snapshot{}, fmt.Errorf("list seeds: %w", err)
 	}
-	snapshot := Snapshot{Strategy: r.Strategy, Used: r.ledger.counts()}
+	snapshot := Snapshot{Strategy: r.Strategy, Used: r.usage.counts()}
 	for i := range seeds.Items {
 		snapshot.Seeds = append(snapshot.Seeds, &seeds.Items[i])
 	}

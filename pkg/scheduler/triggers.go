@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func (r *Reconciler) setDefaults(mgr ctrl.Manager) {
-	r.ledger = newLedger()
+	r.usage = newUsage()
 	if r.Client == nil {
 		r.Client = mgr.GetClient()
 	}
@@ -82,13 +82,13 @@ func (r *Reconciler) needsSeed(shoot *corev1beta1.Shoot) bool {
 // waitingShoots are all shoots that may fit somewhere now.
 func (r *Reconciler) waitingShoots(context.Context, client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, key := range r.ledger.waiting() {
+	for _, key := range r.usage.waiting() {
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests
 }
 
-// shootHandler keeps the ledger, has new and changed shoots scheduled, and the waiting ones when another left a seed.
+// shootHandler keeps the usage, has new and changed shoots scheduled, and the waiting ones when another left a seed.
 func (r *Reconciler) shootHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -106,7 +106,7 @@ func (r *Reconciler) shootHandler() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			if r.ledger.forget(client.ObjectKeyFromObject(e.Object)) {
+			if r.usage.forget(client.ObjectKeyFromObject(e.Object)) {
 				r.enqueueWaiting(ctx, q)
 			}
 		},
@@ -114,7 +114,7 @@ func (r *Reconciler) shootHandler() handler.EventHandler {
 }
 
 func (r *Reconciler) observed(ctx context.Context, shoot *corev1beta1.Shoot, schedule bool, q queue) {
-	roomier := r.ledger.observe(shoot, r.needsSeed(shoot))
+	roomier := r.usage.observe(shoot, r.needsSeed(shoot))
 	if schedule {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 	}

@@ -43,14 +43,14 @@ func TestSeedsThatMakeADifference(t *testing.T) {
 
 // A garden in which one shoot waits, and another has a seed.
 func newGarden() (r *Reconciler, waiting, placed *corev1beta1.Shoot, send func(func(handler.EventHandler, queue)) []string) {
-	r = &Reconciler{SchedulerName: corev1beta1.DefaultSchedulerName, ledger: newLedger()}
+	r = &Reconciler{SchedulerName: corev1beta1.DefaultSchedulerName, usage: newUsage()}
 	named := func(name string) func(*corev1beta1.Shoot) {
 		return func(s *corev1beta1.Shoot) { s.Name, s.UID = name, types.UID(name) }
 	}
 	waiting = newShoot(named("waiting"))
 	placed = newShoot(named("placed"), func(s *corev1beta1.Shoot) { s.Spec.SeedName, s.Status.SeedName = ptr.To("a"), ptr.To("a") })
-	r.ledger.observe(waiting, true)
-	r.ledger.observe(placed, false)
+	r.usage.observe(waiting, true)
+	r.usage.observe(placed, false)
 	return r, waiting, placed, func(trigger func(handler.EventHandler, queue)) []string {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer q.ShutDown()
@@ -123,11 +123,11 @@ func TestAShootWithAPromiseDoesNotWait(t *testing.T) {
 	if got := r.waitingShoots(context.Background(), nil); len(got) != 1 || got[0].Name != "waiting" {
 		t.Fatalf("waiting: %v", got)
 	}
-	r.ledger.promise(waiting, "a")
+	r.usage.promise(waiting, "a")
 	if got := r.waitingShoots(context.Background(), nil); len(got) != 0 {
 		t.Errorf("waiting: %v, want none", got)
 	}
-	if got := r.ledger.counts()["a"]; got != 2 {
+	if got := r.usage.counts()["a"]; got != 2 {
 		t.Errorf("seed a has %d, want 2", got)
 	}
 }

@@ -132,12 +132,12 @@ func Run(ctx context.Context, options Options) error {
 	}
 	left := make(chan error, 1)
 	go func() {
-		left <- a.watchFarewell(running)
+		left <- a.watchLeaving(running)
 		stop()
 	}()
 	err = a.serve(running)
 	stop()
-	if farewell := <-left; errors.Is(farewell, errLeft) {
+	if err := <-left; errors.Is(err, errLeft) {
 		return nil
 	}
 	return err

@@ -25,7 +25,7 @@ const (
 type amounts map[string]int64
 
 // mostOf is the most that one node may claim of a resource: 16,777 cores, 65,536 pods, and 2^48 of all others (256 TiB of
-// memory). Sums over as many nodes as a Ledger takes don't overflow.
+// memory). Sums over as many nodes as an Account takes don't overflow.
 func mostOf(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:

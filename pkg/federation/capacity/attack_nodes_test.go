@@ -16,7 +16,7 @@ import (
 // A hostile member has nodes with more labels, taints and resources than a Cluster can hold: what is reported of it can be stored, and its
 // honest nodes are in it.
 func TestAttackLargeNodes(t *testing.T) {
-	l := NewLedger(DefaultLimits())
+	l := NewAccount(DefaultLimits())
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	add := func(name string, change func(*corev1.Node)) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name}}, Status: corev1.NodeStatus{

@@ -41,8 +41,8 @@ func podOn(node, name string, requests corev1.ResourceList) *corev1.Pod {
 	}}
 }
 
-func ledgerOf(objects ...any) *Ledger {
-	l := NewLedger(DefaultLimits())
+func accountOf(objects ...any) *Account {
+	l := NewAccount(DefaultLimits())
 	for _, o := range objects {
 		switch typed := o.(type) {
 		case *corev1.Node:
@@ -69,7 +69,7 @@ func TestReport(t *testing.T) {
 	half := resources("cpu", "500m", "memory", "1Gi")
 	done := podOn("a", "done", half)
 	done.Status.Phase = corev1.PodSucceeded
-	l := ledgerOf(
+	l := accountOf(
 		podOn("a", "early", half), nodeWith("a", has), nodeWith("b", has), nodeWith("down", has, notReady), nodeWith("off", has, cordoned),
 		podOn("a", "p1", half), podOn("b", "p2", resources("cpu", "3")), podOn("down", "p3", half), podOn("off", "p4", half), podOn("", "wait", half), done,
 	)
@@ -96,10 +96,10 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// However objects come and go, the ledger knows what one that sees only the end knows.
+// However objects come and go, the account knows what one that sees only the end knows.
 func TestLedgerForgetsNothingAndKeepsNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	l := NewLedger(DefaultLimits())
+	l := NewAccount(DefaultLimits())
 	nodes, livePods := map[string]*corev1.Node{}, map[string]*corev1.Pod{}
 	for range 20_000 {
 		name := fmt.Sprintf("n%d", random.IntN(20))
@@ -122,7 +122,7 @@ func TestLedgerForgetsNothingAndKeepsNothing(t *testing.T) {
 			l.DeletePod(podOn("", pod, nil))
 		}
 	}
-	fresh := NewLedger(DefaultLimits())
+	fresh := NewAccount(DefaultLimits())
 	for _, n := range nodes {
 		fresh.SetNode(n)
 	}
@@ -147,7 +147,7 @@ func TestImplausibleNodesAreLeftOut(t *testing.T) {
 		"huge":     resources("memory", "1Ei"), "more than a number": resources("cpu", "9999999999999999999999"),
 		"cores": resources("cpu", "20000"), "pods": resources("pods", "70000"),
 	} {
-		r := ledgerOf(good, nodeWith("liar", lie)).Report()
+		r := accountOf(good, nodeWith("liar", lie)).Report()
 		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "node liar claims") {
 			t.Errorf("%s: problems %q", name, r.Problems)
 		}
@@ -159,7 +159,7 @@ func TestImplausibleNodesAreLeftOut(t *testing.T) {
 			t.Errorf("%s: reason %s", name, reason)
 		}
 	}
-	many := ledgerOf(good)
+	many := accountOf(good)
 	for i := range 100 {
 		many.SetPod(podOn("", fmt.Sprint(i), resources("memory", "8Ei")))
 	}
@@ -169,7 +169,7 @@ func TestImplausibleNodesAreLeftOut(t *testing.T) {
 }
 
 func TestOverflow(t *testing.T) {
-	l := NewLedger(Limits{Nodes: 2, Pods: 2})
+	l := NewAccount(Limits{Nodes: 2, Pods: 2})
 	for i := range 2 {
 		l.SetNode(nodeWith(fmt.Sprint(i), nil))
 		l.SetPod(podOn("0", fmt.Sprint(i), nil))
@@ -239,7 +239,7 @@ func requestedAll(list corev1.ResourceList) amounts {
 }
 
 func TestEqualNodesAreOneClass(t *testing.T) {
-	l := NewLedger(DefaultLimits())
+	l := NewAccount(DefaultLimits())
 	for i := range 1000 {
 		l.SetNode(nodeWith(fmt.Sprint("n", i), resources("cpu", "4", "pods", "110"), func(n *corev1.Node) {
 			n.Labels = map[string]string{"kubernetes.io/hostname": n.Name, "zone": fmt.Sprint(i % 2)}
@@ -314,7 +314,7 @@ func TestMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	l := NewLedger(DefaultLimits())
+	l := NewAccount(DefaultLimits())
 	for i := range 5_000 {
 		l.SetNode(nodeWith(fmt.Sprint("node-", i), resources("cpu", "16", "memory", "64Gi", "pods", "110", "ephemeral-storage", "100Gi"), func(n *corev1.Node) {
 			n.Labels = map[string]string{"kubernetes.io/hostname": n.Name}
@@ -336,7 +336,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-func FuzzLedger(f *testing.F) {
+func FuzzAccount(f *testing.F) {
 	f.Add("4", "-1", "a", "k", 7)
 	f.Add("1e999", "9223372036854775808", "", "kubernetes.io/hostname", 1)
 	f.Fuzz(func(t *testing.T, has, wants, name, label string, n int) {
@@ -348,7 +348,7 @@ func FuzzLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l := NewLedger(Limits{Nodes: 100, Pods: 100})
+		l := NewAccount(Limits{Nodes: 100, Pods: 100})
 		for i := range n % 100 {
 			l.SetNode(nodeWith(fmt.Sprint(name, i), corev1.ResourceList{"cpu": hasQuantity, corev1.ResourceName(label): hasQuantity, "pods": resource.MustParse("5")}))
 			l.SetPod(podOn(fmt.Sprint(name, i%3), fmt.Sprint(i), corev1.ResourceList{"cpu": wantsQuantity, corev1.ResourceName(label): wantsQuantity}))

@@ -22,17 +22,17 @@ const (
 	pageTimeout = 30 * time.Second
 	// watchPeriod is how long a watch lasts at least; the server ends it then, so that it is never lost unnoticed for longer.
 	watchPeriod = 5 * time.Minute
-	// maxSummed bounds what is read of a cluster that is too large for a Ledger.
+	// maxSummed bounds what is read of a cluster that is too large for an Account.
 	maxSummed = 5_000_000
 	// unfinished leaves out pods that take nothing any more.
 	unfinished = "status.phase!=Succeeded,status.phase!=Failed"
 )
 
-// Follower keeps a Ledger up to date with a cluster.
+// Follower keeps an Account up to date with a cluster.
 type Follower struct {
-	core   typedcorev1.CoreV1Interface
-	ledger *Ledger
-	// SumInterval is between two looks at a cluster that is too large for a Ledger.
+	core    typedcorev1.CoreV1Interface
+	account *Account
+	// SumInterval is between two looks at a cluster that is too large for an Account.
 	SumInterval time.Duration
 	// MaxDelay is the longest wait before something that failed is tried again.
 	MaxDelay time.Duration
@@ -46,7 +46,7 @@ type Follower struct {
 // NewFollower reads through a client for the cluster. Nothing happens before Run.
 func NewFollower(core typedcorev1.CoreV1Interface, limits Limits) *Follower {
 	return &Follower{
-		core: core, ledger: NewLedger(limits), SumInterval: time.Minute, MaxDelay: 30 * time.Second,
+		core: core, account: NewAccount(limits), SumInterval: time.Minute, MaxDelay: 30 * time.Second,
 		errs: map[string]error{}, synced: map[string]bool{},
 	}
 }
@@ -63,7 +63,7 @@ func (f *Follower) Report() (*Report, error) {
 	case f.sums != nil:
 		return f.sums, err
 	case f.synced["nodes"] && f.synced["pods"]:
-		return f.ledger.Report(), err
+		return f.account.Report(), err
 	case err != nil:
 		return nil, err
 	}
@@ -100,14 +100,14 @@ type feed struct {
 func (f *Follower) nodeFeed() feed {
 	nodes := f.core.Nodes()
 	return feed{
-		name: "nodes", watch: nodes.Watch, end: f.ledger.EndNodes,
+		name: "nodes", watch: nodes.Watch, end: f.account.EndNodes,
 		list: func(ctx context.Context, options metav1.ListOptions) (metav1.ListInterface, error) {
 			list, err := nodes.List(ctx, options)
 			if err != nil {
 				return nil, err
 			}
 			for i := range list.Items {
-				f.ledger.SetNode(&list.Items[i])
+				f.account.SetNode(&list.Items[i])
 			}
 			return list, nil
 		},
@@ -117,9 +117,9 @@ func (f *Follower) nodeFeed() feed {
 			case !ok:
 				return ""
 			case kind == watch.Deleted:
-				f.ledger.DeleteNode(node.Name)
+				f.account.DeleteNode(node.Name)
 			case kind == watch.Added || kind == watch.Modified:
-				f.ledger.SetNode(node)
+				f.account.SetNode(node)
 			}
 			return node.ResourceVersion
 		},
@@ -133,7 +133,7 @@ func (f *Follower) podFeed() feed {
 		return options
 	}
 	return feed{
-		name: "pods", end: f.ledger.EndPods,
+		name: "pods", end: f.account.EndPods,
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return pods.Watch(ctx, selected(options))
 		},
@@ -143,7 +143,7 @@ func (f *Follower) podFeed() feed {
 				return nil, err
 			}
 			for i := range list.Items {
-				f.ledger.SetPod(&list.Items[i])
+				f.account.SetPod(&list.Items[i])
 			}
 			return list, nil
 		},
@@ -153,9 +153,9 @@ func (f *Follower) podFeed() feed {
 			case !ok:
 				return ""
 			case kind == watch.Deleted:
-				f.ledger.DeletePod(pod)
+				f.account.DeletePod(pod)
 			case kind == watch.Added || kind == watch.Modified:
-				f.ledger.SetPod(pod)
+				f.account.SetPod(pod)
 			}
 			return pod.ResourceVersion
 		},
@@ -171,14 +171,14 @@ func (f *Follower) follow(ctx context.Context, what feed) {
 		if version == "" {
 			version, err = f.listAll(ctx, what)
 		}
-		if f.ledger.Overflow() {
+		if f.account.Overflow() {
 			return
 		}
 		if err == nil {
 			f.note(what.name, nil)
 			version, err = f.watchFrom(ctx, what, version)
 		}
-		if f.ledger.Overflow() || ctx.Err() != nil {
+		if f.account.Overflow() || ctx.Err() != nil {
 			return
 		}
 		if err == nil {
@@ -192,7 +192,7 @@ func (f *Follower) follow(ctx context.Context, what feed) {
 
 // listAll reads page by page, and gives the version to watch from.
 func (f *Follower) listAll(ctx context.Context, what feed) (string, error) {
-	round := f.ledger.BeginList()
+	round := f.account.BeginList()
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, cancel := context.WithTimeout(ctx, pageTimeout)
@@ -201,7 +201,7 @@ func (f *Follower) listAll(ctx context.Context, what feed) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if f.ledger.Overflow() {
+		if f.account.Overflow() {
 			return "", nil
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" {
@@ -234,7 +234,7 @@ func (f *Follower) watchFrom(ctx context.Context, what feed, version string) (st
 		if seen := what.event(event.Type, event.Object); seen != "" {
 			version = seen
 		}
-		if f.ledger.Overflow() {
+		if f.account.Overflow() {
 			return "", nil
 		}
 	}
@@ -255,7 +255,7 @@ func (f *Follower) note(name string, err error) {
 
 // sumUp reads a cluster that is too large, and keeps nothing but the sums. True, after a while, says that it has become small.
 func (f *Follower) sumUp(ctx context.Context) bool {
-	f.ledger.Reset()
+	f.account.Reset()
 	report, err := f.sum(ctx)
 	f.mu.Lock()
 	f.synced = map[string]bool{}
@@ -264,7 +264,7 @@ func (f *Follower) sumUp(ctx context.Context) bool {
 		f.sums = report
 	}
 	f.mu.Unlock()
-	if !sleep(ctx, f.SumInterval) || err != nil || !report.small(f.ledger.limits) {
+	if !sleep(ctx, f.SumInterval) || err != nil || !report.small(f.account.limits) {
 		return false
 	}
 	f.mu.Lock()

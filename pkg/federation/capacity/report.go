@@ -36,7 +36,7 @@ type room struct {
 const maxProblems = 3
 
 // Report adds up. What it returns must not be changed.
-func (l *Ledger) Report() *Report {
+func (l *Account) Report() *Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.report != nil {

@@ -347,7 +347,7 @@ func (c *clusters) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	if len(left.Items) > 0 {
 		return reconcile.Result{RequeueAfter: retryRemoval}, nil
 	}
-	if err := c.farewell(ctx, cluster); err != nil {
+	if err := c.releaseMember(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
 	}
 	c.forget(cluster.Name)

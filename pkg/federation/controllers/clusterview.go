@@ -20,7 +20,7 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/ledger"
+	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 )
 
 // clusterView shows decisions the clusters of the fleet. They are read after an event only.
@@ -36,7 +36,7 @@ type clusterView struct {
 	translated karmada.Snapshots
 	listed     []clusterv1alpha1.Cluster
 	latest     core.Snapshot
-	begun      ledger.Surveys
+	begun      reservations.Surveys
 	begunAt    time.Time
 }
 
@@ -44,7 +44,7 @@ type clusterView struct {
 const surveysAge = time.Second
 
 // snapshot is never older than the last event, nor than one that was given before.
-func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, ledger.Surveys, error) {
+func (v *clusterView) snapshot(ctx context.Context) (core.Snapshot, reservations.Surveys, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	changes := v.changes.Load()
@@ -86,13 +86,13 @@ func pointers(items []clusterv1alpha1.Cluster) iter.Seq[*clusterv1alpha1.Cluster
 }
 
 // surveysOf tells of the surveys that the clusters show. What one shows that is not ready may be of any age.
-func (v *clusterView) surveysOf(items []clusterv1alpha1.Cluster, now time.Time) ledger.Surveys {
-	result := ledger.Surveys{}
+func (v *clusterView) surveysOf(items []clusterv1alpha1.Cluster, now time.Time) reservations.Surveys {
+	result := reservations.Surveys{}
 	for i := range items {
 		begun := v.surveys.of(items[i].Name, items[i].Status.ResourceSummary, now)
 		ready := meta.FindStatusCondition(items[i].Status.Conditions, clusterv1alpha1.ConditionReady)
 		if !begun.IsZero() && ready != nil && ready.Status == metav1.ConditionTrue {
-			result[items[i].Name] = ledger.Survey{Begun: begun, Ready: ready.LastTransitionTime.Time}
+			result[items[i].Name] = reservations.Survey{Begun: begun, Ready: ready.LastTransitionTime.Time}
 		}
 	}
 	return result

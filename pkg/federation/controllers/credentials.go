@@ -53,9 +53,9 @@ func setRenewed(status *clusterv1alpha1.ClusterStatus, err error) {
 	})
 }
 
-// farewell takes the fleet's access out of a joined member that is left, and the credentials out of the fleet. A member that
+// releaseMember takes the fleet's access out of a joined member that is left, and the credentials out of the fleet. A member that
 // does not answer keeps the access until its owner removes it.
-func (c *clusters) farewell(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+func (c *clusters) releaseMember(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	secret, err := c.secretOf(ctx, cluster)
 	if err != nil {
 		return client.IgnoreNotFound(err)

@@ -32,13 +32,13 @@ type interpretation struct {
 	interpreter *interpreter.Interpreter
 	compiler    script.Compiler
 	builder     webhook.Builder
-	// taught is what the interpreter knows, by customization or configuration.
-	taught map[types.UID]lesson
+	// known is what the interpreter knows, by customization or configuration.
+	known map[types.UID]customization
 	// templates knows the objects of a kind.
 	templates *templateWatches
 
-	// pending are lessons that came or went, and whose objects are still to be looked at again.
-	pending []lesson
+	// pending are customizations that came or went, and whose objects are still to be looked at again.
+	pending []customization
 
 	wakeTemplates  *inlet[bindings.TemplateKey]
 	wakeBindings   *inlet[reconcile.Request]
@@ -46,8 +46,8 @@ type interpretation struct {
 	wakeExecutions *inlet[reconcile.Request]
 }
 
-// lesson is one customization, or one configuration of webhooks, in one version.
-type lesson struct {
+// customization is one object that says what others mean, or one configuration of webhooks, in one version.
+type customization struct {
 	generation int64
 	// speaksOf tells which kinds it is about.
 	speaksOf func(schema.GroupVersionKind) bool
@@ -56,7 +56,7 @@ type lesson struct {
 func newInterpretation(mgr manager.Manager, options Options) *interpretation {
 	return &interpretation{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("interpretation"), interpreter: options.Interpreter,
-		taught: map[types.UID]lesson{}, builder: webhook.Builder{Services: mgr.GetClient(), Dial: options.Dial},
+		known: map[types.UID]customization{}, builder: webhook.Builder{Services: mgr.GetClient(), Dial: options.Dial},
 		wakeTemplates: &inlet[bindings.TemplateKey]{}, wakeBindings: &inlet[reconcile.Request]{},
 		wakeDependents: &inlet[reconcile.Request]{}, wakeExecutions: &inlet[reconcile.Request]{},
 	}
@@ -88,7 +88,7 @@ func (i *interpretation) Reconcile(ctx context.Context, _ reconcile.Request) (re
 		return reconcile.Result{}, err
 	}
 	for _, kind := range i.templates.kinds() {
-		if !slices.ContainsFunc(i.pending, func(l lesson) bool { return l.speaksOf(kind) }) {
+		if !slices.ContainsFunc(i.pending, func(l customization) bool { return l.speaksOf(kind) }) {
 			continue
 		}
 		if err := i.wake(ctx, kind); err != nil {
@@ -112,30 +112,30 @@ func (i *interpretation) teach(ctx context.Context, reader client.Reader) error 
 	scripts, badScripts := i.compiler.Compile(ctx, customizations.Items)
 	webhooks, badWebhooks := i.builder.Build(configurations.Items)
 	i.interpreter.SetSources(scripts, webhooks)
-	taught := map[types.UID]lesson{}
+	known := map[types.UID]customization{}
 	for n := range customizations.Items {
 		c := &customizations.Items[n]
 		kind := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
-		taught[c.UID] = lesson{c.Generation, func(other schema.GroupVersionKind) bool { return other == kind }}
-		i.learn(ctx, c, taught[c.UID], "InvalidScript", badScripts[c.Name])
+		known[c.UID] = customization{c.Generation, func(other schema.GroupVersionKind) bool { return other == kind }}
+		i.note(ctx, c, known[c.UID], "InvalidScript", badScripts[c.Name])
 	}
 	for n := range configurations.Items {
 		c := &configurations.Items[n]
-		taught[c.UID] = lesson{c.Generation, webhook.Kinds(c)}
-		i.learn(ctx, c, taught[c.UID], "InvalidWebhook", badWebhooks[c.Name])
+		known[c.UID] = customization{c.Generation, webhook.Kinds(c)}
+		i.note(ctx, c, known[c.UID], "InvalidWebhook", badWebhooks[c.Name])
 	}
-	for uid, old := range i.taught {
-		if _, kept := taught[uid]; !kept {
+	for uid, old := range i.known {
+		if _, kept := known[uid]; !kept {
 			i.pending = append(i.pending, old)
 		}
 	}
-	i.taught = taught
+	i.known = known
 	return nil
 }
 
-// learn notes a lesson that is new or changed, and tells once what is wrong with it.
-func (i *interpretation) learn(ctx context.Context, object client.Object, now lesson, reason string, failure error) {
-	old, known := i.taught[object.GetUID()]
+// note remembers a customization that is new or changed, and tells once what is wrong with it.
+func (i *interpretation) note(ctx context.Context, object client.Object, now customization, reason string, failure error) {
+	old, known := i.known[object.GetUID()]
 	if known && old.generation == now.generation {
 		return
 	}
@@ -144,7 +144,7 @@ func (i *interpretation) learn(ctx context.Context, object client.Object, now le
 	}
 	i.pending = append(i.pending, now)
 	if failure != nil {
-		logr.FromContextOrDiscard(ctx).Info("Kinds cannot be taught as somebody wants", "object", object.GetName(), "reason", failure.Error())
+		logr.FromContextOrDiscard(ctx).Info("Kinds cannot be interpreted as somebody wants", "object", object.GetName(), "reason", failure.Error())
 		i.events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Teach", "%s", shorten(failure.Error()))
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/ledger"
+	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 )
 
-// observeBindings has a ledger observe all bindings. The result tells whether it has seen those that there were at the start:
+// observeBindings has the reservations observe all bindings. The result tells whether it has seen those that there were at the start:
 // before that nothing may be promised.
-func observeBindings(ctx context.Context, informers cache.Cache, l *ledger.Ledger) (observed func() bool, err error) {
+func observeBindings(ctx context.Context, informers cache.Cache, l *reservations.Reservations) (observed func() bool, err error) {
 	var handlers []toolscache.ResourceEventHandlerRegistration
 	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
@@ -45,7 +45,7 @@ func observeBindings(ctx context.Context, informers cache.Cache, l *ledger.Ledge
 	}, nil
 }
 
-func observe(l *ledger.Ledger, object any) {
+func observe(l *reservations.Reservations, object any) {
 	b, ok := object.(bindings.Binding)
 	if !ok || !karmada.IsWorkload(b.BindingSpec()) {
 		return
@@ -53,7 +53,7 @@ func observe(l *ledger.Ledger, object any) {
 	l.Observe(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, observationOf(b))
 }
 
-func forget(l *ledger.Ledger, object any) {
+func forget(l *reservations.Reservations, object any) {
 	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}
@@ -63,9 +63,9 @@ func forget(l *ledger.Ledger, object any) {
 }
 
 // observationOf a binding itself. What members report comes from its Works.
-func observationOf(b bindings.Binding) ledger.Observation {
+func observationOf(b bindings.Binding) reservations.Observation {
 	spec := b.BindingSpec()
-	seen := ledger.Observation{Generation: b.GetGeneration(), Assigned: map[string]int32{}}
+	seen := reservations.Observation{Generation: b.GetGeneration(), Assigned: map[string]int32{}}
 	if spec.ReplicaRequirements != nil {
 		seen.Request = karmada.Resources(spec.ReplicaRequirements.ResourceRequest)
 	}

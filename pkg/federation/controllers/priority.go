@@ -17,7 +17,7 @@ import (
 	workv1alpha2 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha2"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
-	"github.com/trellis-garden/trellis/pkg/federation/turns"
+	"github.com/trellis-garden/trellis/pkg/federation/priorityqueue"
 )
 
 // schedulePriority gives the value of the PriorityClass that a policy names; nil if it names none. A class that doesn't exist counts
@@ -48,17 +48,17 @@ func priorityOf(b bindings.Binding) int32 {
 	return 0
 }
 
-// inTurn tells the priority of a binding before it is queued.
-func inTurn[B bindings.Binding](t *turns.Turns) handler.TypedEventHandler[B, reconcile.Request] {
+// byPriority tells the priority of a binding before it is queued.
+func byPriority[B bindings.Binding](priorities *priorityqueue.Priorities) handler.TypedEventHandler[B, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b B) []reconcile.Request {
-		t.Set(client.ObjectKeyFromObject(b), priorityOf(b))
+		priorities.Set(client.ObjectKeyFromObject(b), priorityOf(b))
 		return []reconcile.Request{requestFor(b)}
 	})
 }
 
 // retryWaiting tries all bindings that wait for room every now and then, since not every event that makes room is told. All at once: were
 // each tried at a time of its own, the next one would get the room and not the most urgent.
-func retryWaiting(t *turns.Turns, wake *inlet[reconcile.Request]) manager.RunnableFunc {
+func retryWaiting(priorities *priorityqueue.Priorities, wake *inlet[reconcile.Request]) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		clock := time.NewTicker(retryUnschedulable)
 		defer clock.Stop()
@@ -68,7 +68,7 @@ func retryWaiting(t *turns.Turns, wake *inlet[reconcile.Request]) manager.Runnab
 				return nil
 			case <-clock.C:
 			}
-			for _, key := range t.Waiting() {
+			for _, key := range priorities.Waiting() {
 				wake.add(reconcile.Request{NamespacedName: key})
 			}
 		}

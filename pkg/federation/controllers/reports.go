@@ -9,16 +9,16 @@ import (
 	workv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/work/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/ledger"
+	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 )
 
-// tellLedger what members say of a binding. failures are of clusters for which no Work can be made.
-func (w *works) tellLedger(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) {
+// reportReservations what members say of a binding. failures are of clusters for which no Work can be made.
+func (w *works) reportReservations(b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) {
 	if !karmada.IsWorkload(b.BindingSpec()) {
 		return
 	}
 	seen := observationOf(b)
-	seen.Reports = map[string]ledger.Report{}
+	seen.Reports = map[string]reservations.Report{}
 	unit := karmada.Unit(b.BindingSpec()) != nil
 	for cluster, replicas := range seen.Assigned {
 		work, failure := existing[cluster], failures[cluster]
@@ -26,14 +26,14 @@ func (w *works) tellLedger(b bindings.Binding, existing map[string]*workv1alpha1
 		case work != nil && work.DeletionTimestamp == nil:
 			seen.Reports[cluster] = reportOf(work, replicas, unit, failure != nil)
 		case failure != nil:
-			seen.Reports[cluster] = ledger.Report{Settled: replicas}
+			seen.Reports[cluster] = reservations.Report{Settled: replicas}
 		}
 	}
-	w.ledger.Observe(client.ObjectKeyFromObject(b), seen)
+	w.reservations.Observe(client.ObjectKeyFromObject(b), seen)
 }
 
 // reportOf a member that a Work tells to run a number of replicas, or to run one unit; outdated Works cannot be made to tell it.
-func reportOf(work *workv1alpha1.Work, replicas int32, unit, outdated bool) ledger.Report {
+func reportOf(work *workv1alpha1.Work, replicas int32, unit, outdated bool) reservations.Report {
 	object := readObject(work)
 	answered := hasReported(work) && (work.Spec.SuspendDispatching == nil || !*work.Spec.SuspendDispatching)
 	carriedOut := answered && reportsOn(work) && !outdated
@@ -77,18 +77,18 @@ func (o memberObject) number(name string) (value int64, found bool) {
 }
 
 // running tells how many of the replicas have pods, or have come to an end.
-func (o memberObject) running(replicas int32, unit, carriedOut bool) ledger.Report {
+func (o memberObject) running(replicas int32, unit, carriedOut bool) reservations.Report {
 	if numbers, told := o.numbers(replicas); told && !unit {
-		return ledger.Report{Running: int32(max(0, min(numbers, int64(replicas))))}
+		return reservations.Report{Running: int32(max(0, min(numbers, int64(replicas))))}
 	}
 	switch {
 	case o.Health == workv1alpha1.ResourceHealthy && carriedOut:
 		// Of kinds whose status has no such number, a healthy object has all of its pods.
-		return ledger.Report{Running: replicas}
+		return reservations.Report{Running: replicas}
 	case o.status == nil && o.Health != workv1alpha1.ResourceUnknown:
-		return ledger.Report{}
+		return reservations.Report{}
 	}
-	return ledger.Report{Numberless: true}
+	return reservations.Report{Numberless: true}
 }
 
 func (o memberObject) numbers(replicas int32) (running int64, told bool) {

@@ -25,9 +25,9 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/ledger"
+	"github.com/trellis-garden/trellis/pkg/federation/priorityqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/quota"
-	"github.com/trellis-garden/trellis/pkg/federation/turns"
+	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 )
 
@@ -39,12 +39,12 @@ type scheduling struct {
 	clusters *clusterView
 	// index is told what the bindings depend on, before clusters are looked at: so no change of them is missed.
 	index *wake.Index
-	// ledger keeps account of the room that decisions were promised; observed tells whether it knows of all bindings yet.
-	ledger   *ledger.Ledger
-	observed func() bool
-	quotas   quota.Ledger
-	// turns have the more urgent decided first.
-	turns *turns.Turns
+	// reservations hold the room that decisions were promised; observed tells whether they know of all bindings yet.
+	reservations *reservations.Reservations
+	observed     func() bool
+	quotas       quota.Reservations
+	// priorities have the more urgent decided first.
+	priorities *priorityqueue.Priorities
 	// verdicts are decisions whose status is left to the works controller to write.
 	verdicts *verdicts
 	// neighbours are workloads that want to be together or apart.
@@ -53,7 +53,7 @@ type scheduling struct {
 
 // Reconcile handles one binding.
 func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer s.turns.Decided(request.NamespacedName)
+	defer s.priorities.Decided(request.NamespacedName)
 	b, err := bindings.Get(ctx, s.client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -64,7 +64,7 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	s.index.Set(request.NamespacedName, interestOf(b))
 	if karmada.Suspended(b) || !bindings.IsPlaced(b.BindingSpec()) {
-		s.turns.Wait(request.NamespacedName, false)
+		s.priorities.Wait(request.NamespacedName, false)
 		return reconcile.Result{}, nil
 	}
 	clusters, _, err := s.clusters.snapshot(ctx)
@@ -72,24 +72,24 @@ func (s *scheduling) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if !karmada.NeedsDecision(b, clusters) {
-		s.turns.Wait(request.NamespacedName, false)
+		s.priorities.Wait(request.NamespacedName, false)
 		return s.observe(ctx, b)
 	}
 	decision, err := s.decide(ctx, b)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s.turns.Decided(request.NamespacedName)
+	s.priorities.Decided(request.NamespacedName)
 	if err := s.writeSpec(ctx, b, decision); err != nil {
 		return reconcile.Result{}, err
 	}
-	s.turns.Wait(request.NamespacedName, decision.waits())
+	s.priorities.Wait(request.NamespacedName, decision.waits())
 	return s.report(ctx, b, decision)
 }
 
 func (s *scheduling) forget(key types.NamespacedName) {
 	s.index.Remove(key)
-	s.turns.Forget(key)
+	s.priorities.Forget(key)
 	s.verdicts.drop(key)
 }
 
@@ -109,15 +109,15 @@ func (s *scheduling) create(ctx context.Context, b bindings.Binding) error {
 	return s.written(b, s.client.Create(ctx, b))
 }
 
-// written tells the ledger what became of a decision.
+// written tells the reservations what became of a decision.
 func (s *scheduling) written(b bindings.Binding, err error) error {
 	key := client.ObjectKeyFromObject(b)
 	var answer apierrors.APIStatus
 	switch {
 	case err == nil:
-		s.ledger.Written(key, b.GetGeneration())
+		s.reservations.Written(key, b.GetGeneration())
 	case errors.As(err, &answer) && answer.Status().Code >= 400 && answer.Status().Code < 500:
-		s.ledger.Withdraw(key)
+		s.reservations.Withdraw(key)
 	}
 	return err
 }
@@ -158,7 +158,7 @@ type outcome struct {
 // decide for a binding. What it takes of the clusters' room stays promised until written is called.
 func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, error) {
 	key := client.ObjectKeyFromObject(b)
-	if err := s.turns.Await(ctx, key, priorityOf(b)); err != nil {
+	if err := s.priorities.Await(ctx, key, priorityOf(b)); err != nil {
 		return outcome{}, err
 	}
 	decision, err := s.decideAmong(ctx, b, func(near, apart []string) (outcome, error) {
@@ -172,7 +172,7 @@ func (s *scheduling) decide(ctx context.Context, b bindings.Binding) (outcome, e
 	}
 	allowed, err := s.withinQuota(ctx, b, decision)
 	if err != nil || allowed.reason != decision.reason {
-		s.ledger.Withdraw(key)
+		s.reservations.Withdraw(key)
 	}
 	return allowed, err
 }
@@ -211,7 +211,7 @@ func (s *scheduling) decideWithin(ctx context.Context, key types.NamespacedName,
 	if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
 		return core.Decision{}, err
 	}
-	return s.ledger.Decide(key, generation, b, func() (core.Snapshot, ledger.Surveys, error) { return s.clusters.snapshot(ctx) })
+	return s.reservations.Decide(key, generation, b, func() (core.Snapshot, reservations.Surveys, error) { return s.clusters.snapshot(ctx) })
 }
 
 func failureReason(failure *core.Failure) string {

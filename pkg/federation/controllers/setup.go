@@ -54,13 +54,13 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/fairqueue"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
-	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/memberapi"
 	"github.com/trellis-garden/trellis/pkg/federation/members"
 	"github.com/trellis-garden/trellis/pkg/federation/outside"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
 	"github.com/trellis-garden/trellis/pkg/federation/policies"
-	"github.com/trellis-garden/trellis/pkg/federation/turns"
+	"github.com/trellis-garden/trellis/pkg/federation/priorityqueue"
+	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 	"github.com/trellis-garden/trellis/pkg/managers"
 )
@@ -71,8 +71,8 @@ const (
 	retryConflict      = 30 * time.Second
 	retryRemoval       = time.Second
 	waitForScheduler   = 200 * time.Millisecond
-	waitForNews        = 2 * time.Second
-	// waitForWorks is when a decision is explained although the works controller, which does it with the first news, did not come to it.
+	waitForReports     = 2 * time.Second
+	// waitForWorks is when a decision is explained although the works controller, which does it with the first reports, did not come to it.
 	waitForWorks = 10 * time.Second
 	// giveUpUnreachable is how long a cluster that leaves the fleet may fail to answer before its objects are given up.
 	giveUpUnreachable = 30 * time.Second
@@ -109,7 +109,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		SkippedNamespaces: policies.DefaultSkippedNamespaces, Workers: 16, MetricsAddress: ":8080", HealthAddress: ":8081", Clusters: DefaultClusterOptions(),
-		PromiseLapse: ledger.DefaultLapse, Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
+		PromiseLapse: reservations.DefaultLapse, Failover: failover.DefaultOptions(), Deletions: budget.Default(), Autoscaling: autoscaling.DefaultOptions(),
 		Dial: outside.Direct,
 	}
 }
@@ -199,10 +199,10 @@ func Add(ctx context.Context, mgr manager.Manager, own *ownwrites.Client, option
 	pool := members.NewPool(changes.report, options.Dial)
 	s := &scheduling{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("scheduling"), now: time.Now,
-		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), ledger: ledger.New(time.Now, options.PromiseLapse),
-		turns: turns.New(),
+		clusters: &clusterView{reader: mgr.GetClient(), surveys: newSurveys()}, index: wake.NewIndex(), verdicts: newVerdicts(), reservations: reservations.New(time.Now, options.PromiseLapse),
+		priorities: priorityqueue.New(),
 	}
-	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.ledger); err != nil {
+	if s.observed, err = observeBindings(ctx, mgr.GetCache(), s.reservations); err != nil {
 		return err
 	}
 	worksController, err := addWorks(mgr, options, s, own)
@@ -312,29 +312,29 @@ func addPropagation(ctx context.Context, mgr manager.Manager, options Options, s
 
 func addScheduling(mgr manager.Manager, options Options, s *scheduling) error {
 	inOrder := typedOptions[reconcile.Request](options, s)
-	inOrder.NewQueue = s.turns.Queue
+	inOrder.NewQueue = s.priorities.Queue
 	c, err := controller.New("scheduling", mgr, inOrder)
 	if err != nil {
 		return err
 	}
 	retry := &inlet[reconcile.Request]{}
 	concerned := func(before, after *core.Cluster) []types.NamespacedName {
-		return s.turns.Sort(s.index.ConcernedBy(before, after))
+		return s.priorities.Sort(s.index.ConcernedBy(before, after))
 	}
 	return errors.Join(
 		c.Watch(retry),
-		mgr.Add(retryWaiting(s.turns, retry)),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, inTurn[*workv1alpha2.ResourceBinding](s.turns), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
-		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, inTurn[*workv1alpha2.ClusterResourceBinding](s.turns), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
+		mgr.Add(retryWaiting(s.priorities, retry)),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ResourceBinding{}, byPriority[*workv1alpha2.ResourceBinding](s.priorities), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ResourceBinding]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &workv1alpha2.ClusterResourceBinding{}, byPriority[*workv1alpha2.ClusterResourceBinding](s.priorities), predicate.TypedGenerationChangedPredicate[*workv1alpha2.ClusterResourceBinding]{})),
 		c.Watch(source.Kind(mgr.GetCache(), &clusterv1alpha1.Cluster{}, clusterChanged(s.clusters, concerned))),
-		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index, s.turns), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
+		c.Watch(source.Kind(mgr.GetCache(), &policyv1alpha1.FederatedResourceQuota{}, toNamespace[*policyv1alpha1.FederatedResourceQuota](s.index, s.priorities), predicate.TypedGenerationChangedPredicate[*policyv1alpha1.FederatedResourceQuota]{})),
 	)
 }
 
 func addWorks(mgr manager.Manager, options Options, s *scheduling, own *ownwrites.Client) (controller.Controller, error) {
 	w := &works{
 		client: mgr.GetClient(), events: mgr.GetEventRecorder("override"), interpreter: options.Interpreter, now: time.Now,
-		index: s.index, verdicts: s.verdicts, written: own, news: newNews(time.Now), ledger: s.ledger,
+		index: s.index, verdicts: s.verdicts, written: own, delay: newReportDelay(time.Now), reservations: s.reservations,
 		rollouts: &rollouts.Rollouts{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Interpreter: options.Interpreter, Events: mgr.GetEventRecorder("rollout"), Now: time.Now,
 		},
@@ -448,10 +448,10 @@ func enqueue[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] 
 }
 
 // toNamespace wakes the bindings of a namespace, the most urgent first.
-func toNamespace[T client.Object](index *wake.Index, t *turns.Turns) handler.TypedEventHandler[T, reconcile.Request] {
+func toNamespace[T client.Object](index *wake.Index, priorities *priorityqueue.Priorities) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, object T) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, key := range t.Sort(index.All()) {
+		for _, key := range priorities.Sort(index.All()) {
 			if key.Namespace == object.GetNamespace() {
 				requests = append(requests, reconcile.Request{NamespacedName: key})
 			}

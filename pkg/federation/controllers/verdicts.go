@@ -45,7 +45,7 @@ func (o outcome) waits() bool {
 	return o.retry || o.reason == workv1alpha2.ReasonUnschedulable || o.reason == workv1alpha2.ReasonQuotaExceeded
 }
 
-// verdicts are waiting to be written with the next news of their binding.
+// verdicts are waiting to be written with the next reports on their binding.
 type verdicts struct {
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]verdict

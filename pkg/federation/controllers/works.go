@@ -34,9 +34,9 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 	"github.com/trellis-garden/trellis/pkg/federation/interpreter"
 	"github.com/trellis-garden/trellis/pkg/federation/karmada"
-	"github.com/trellis-garden/trellis/pkg/federation/ledger"
 	"github.com/trellis-garden/trellis/pkg/federation/overrides"
 	"github.com/trellis-garden/trellis/pkg/federation/ownwrites"
+	"github.com/trellis-garden/trellis/pkg/federation/reservations"
 	"github.com/trellis-garden/trellis/pkg/federation/wake"
 	"github.com/trellis-garden/trellis/pkg/finalizer"
 )
@@ -53,9 +53,9 @@ type works struct {
 	rollouts    *rollouts.Rollouts
 	// written knows Works that the cache has not heard of yet.
 	written *ownwrites.Client
-	news    *news
-	// ledger is told what members run, which ends promises of room.
-	ledger *ledger.Ledger
+	delay   *reportDelay
+	// reservations hear what members run, which ends promises of room.
+	reservations *reservations.Reservations
 }
 
 // Reconcile handles one binding.
@@ -69,11 +69,11 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, err
 	}
 	if b == nil {
-		w.news.forget(request.NamespacedName)
+		w.delay.forget(request.NamespacedName)
 		return reconcile.Result{}, w.removeAll(ctx, existing)
 	}
 	if b.GetDeletionTimestamp() != nil {
-		w.news.forget(request.NamespacedName)
+		w.delay.forget(request.NamespacedName)
 		return reconcile.Result{}, w.tearDown(ctx, b, existing)
 	}
 	w.index.Set(request.NamespacedName, interestOf(b))
@@ -89,14 +89,14 @@ func (w *works) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	w.tellLedger(b, existing, failures)
+	w.reportReservations(b, existing, failures)
 	if wait, err := w.tooEarlyToReport(ctx, b, existing, failures); err != nil || wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	return reconcile.Result{RequeueAfter: stage.Wake()}, w.reportStatus(ctx, b, template, existing, failures, stage)
 }
 
-// tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for news from all members: both save
+// tooEarlyToReport leaves the status to the scheduler while it is at work, and waits a moment for the reports of all members: both save
 // writes of what changes at once again.
 func (w *works) tooEarlyToReport(ctx context.Context, b bindings.Binding, existing map[string]*workv1alpha1.Work, failures map[string]error) (time.Duration, error) {
 	status := b.BindingStatus()
@@ -111,7 +111,7 @@ func (w *works) tooEarlyToReport(ctx context.Context, b bindings.Binding, existi
 	if err != nil {
 		return 0, err
 	}
-	return w.news.wait(client.ObjectKeyFromObject(b), all), nil
+	return w.delay.wait(client.ObjectKeyFromObject(b), all), nil
 }
 
 // worksOf lists the Works of a binding by cluster. They are the cache's own and must not be changed.

@@ -49,7 +49,7 @@ type predictor struct {
 	before   map[string]*clusterv1alpha1.Cluster
 	snapshot core.Snapshot
 	promises core.Promises
-	quotas   quota.Ledger
+	quotas   quota.Reservations
 	// existing bindings by key, and those that are predicted to be in their place; nil for those that go.
 	existing, predicted map[types.NamespacedName]bindings.Binding
 	outlooks            map[types.NamespacedName]*outlook

@@ -1,4 +1,4 @@
-// Package quota adds up what placed objects request and holds it against the limits of FederatedResourceQuotas. A Ledger remembers
+// Package quota adds up what placed objects request and holds it against the limits of FederatedResourceQuotas. Reservations remembers
 // decisions that are being written, so that several at a time exceed no limit together.
 package quota
 

@@ -83,8 +83,8 @@ func TestAdmit(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var ledger Ledger
-			err := ledger.Admit([]Limit{{Name: "shop/quota", Hard: amounts(tc.hard)}}, used, key("a"), amounts(tc.wanted), now)
+			var reservations Reservations
+			err := reservations.Admit([]Limit{{Name: "shop/quota", Hard: amounts(tc.hard)}}, used, key("a"), amounts(tc.wanted), now)
 			if (err != nil) != (tc.want != "") {
 				t.Fatalf("got %v", err)
 			}
@@ -102,12 +102,12 @@ func TestPromisesCount(t *testing.T) {
 	for i := range 1000 {
 		used[key(string(rune('a'+i%26))+strings.Repeat("x", i/26))] = nil
 	}
-	var ledger Ledger
+	var reservations Reservations
 	var admitted atomic.Int32
 	var group sync.WaitGroup
 	for k := range used {
 		group.Go(func() {
-			if ledger.Admit([]Limit{{Hard: amounts("cpu=10")}}, used, k, amounts("cpu=1"), now) == nil {
+			if reservations.Admit([]Limit{{Hard: amounts("cpu=10")}}, used, k, amounts("cpu=1"), now) == nil {
 				admitted.Add(1)
 			}
 		})
@@ -116,17 +116,17 @@ func TestPromisesCount(t *testing.T) {
 	if admitted.Load() != 10 {
 		t.Errorf("%d were admitted", admitted.Load())
 	}
-	if err := ledger.Admit([]Limit{{Hard: amounts("cpu=10")}}, used, key("late"), amounts("cpu=1"), now.Add(time.Minute)); err != nil {
+	if err := reservations.Admit([]Limit{{Hard: amounts("cpu=10")}}, used, key("late"), amounts("cpu=1"), now.Add(time.Minute)); err != nil {
 		t.Errorf("promises that were not kept in a minute end: %v", err)
 	}
 }
 
 func TestPromiseEndsWhenTheCacheShowsIt(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
-	var ledger Ledger
+	var reservations Reservations
 	limits := []Limit{{Hard: amounts("cpu=10")}}
 	admit := func(a, b, name, wanted string) error {
-		return ledger.Admit(limits, map[types.NamespacedName]corev1.ResourceList{key("a"): amounts(a), key("b"): amounts(b)}, key(name), amounts(wanted), now)
+		return reservations.Admit(limits, map[types.NamespacedName]corev1.ResourceList{key("a"): amounts(a), key("b"): amounts(b)}, key(name), amounts(wanted), now)
 	}
 	if admit("", "", "a", "cpu=10") != nil || admit("", "", "b", "cpu=1") == nil {
 		t.Fatal("the promise counts")

@@ -216,7 +216,7 @@ func TestAdmissionExpectsTheSameSeed(t *testing.T) {
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"metadata":{"labels":{"stage":"one"}},"spec":{"provider":{"region":"elsewhere"},"taints":[{"key":"a"}]}}}`),
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{"dns":{"defaults":[{"type":"local","domain":"x"}]}}}}`),
 		aManagedSeed(`{"gateway":{"address":"192.0.2.9"},"seedConfig":{"spec":{}}}`, apart),
-		aManagedSeed("{"+gateway+"}"), aManagedSeed(`{"seedConfig":null,`+gateway+"}"), aManagedSeed("{"+gateway+"}", apart),
+		aManagedSeed("{" + gateway + "}"), aManagedSeed(`{"seedConfig":null,` + gateway + "}"), aManagedSeed("{"+gateway+"}", apart),
 	} {
 		given := configured(t, managedSeed).SeedConfig
 		expected, err := gardenletconfig.SeedOfManagedSeed(managedSeed, aShoot(), parent)

@@ -25,9 +25,9 @@ const keepPromise = 30 * time.Second
 // tidyEvery so many promises, those of bindings that are gone are dropped.
 const tidyEvery = 1024
 
-// Ledger remembers decisions that are being written, so that several made at a time do not exceed a quota together. Its zero value is
+// Reservations remember decisions that are being written, so that several made at a time do not exceed a quota together. Its zero value is
 // ready for use.
-type Ledger struct {
+type Reservations struct {
 	mu       sync.Mutex
 	promised map[types.NamespacedName]promise
 }
@@ -40,7 +40,7 @@ type promise struct {
 // Admit checks a decision for one binding, and promises what it uses if no limit is exceeded. used has what the bindings of the
 // namespace use as far as is known, that one included. What becomes less is always admitted. The error says which limit is
 // exceeded, and by how much.
-func (l *Ledger) Admit(limits []Limit, used map[types.NamespacedName]corev1.ResourceList, key types.NamespacedName, wanted corev1.ResourceList, now time.Time) error {
+func (l *Reservations) Admit(limits []Limit, used map[types.NamespacedName]corev1.ResourceList, key types.NamespacedName, wanted corev1.ResourceList, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	others := corev1.ResourceList{}
@@ -65,7 +65,7 @@ func (l *Ledger) Admit(limits []Limit, used map[types.NamespacedName]corev1.Reso
 }
 
 // effective gives the larger of what is known and what was promised.
-func (l *Ledger) effective(key types.NamespacedName, known corev1.ResourceList, now time.Time) corev1.ResourceList {
+func (l *Reservations) effective(key types.NamespacedName, known corev1.ResourceList, now time.Time) corev1.ResourceList {
 	promised, found := l.promised[key]
 	if !found {
 		return known

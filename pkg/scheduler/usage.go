@@ -12,15 +12,15 @@ import (
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 )
 
-// ledger counts the control planes of each seed and knows the shoots that wait. It is kept by the shoots' events, so that a
+// usage counts the control planes of each seed and knows the shoots that wait. It is kept by the shoots' events, so that a
 // decision does not have to go through all shoots of the garden.
-type ledger struct {
+type usage struct {
 	mutex   sync.Mutex
 	entries map[types.NamespacedName]entry
 	used    map[string]int
 }
 
-// entry is what the ledger holds about a shoot.
+// entry is what the usage holds about a shoot.
 type entry struct {
 	uid types.UID
 	// wanted and actual are the seeds in the specification and the status. A shoot that moves counts in both.
@@ -30,12 +30,12 @@ type entry struct {
 	waiting  bool
 }
 
-func newLedger() *ledger {
-	return &ledger{entries: map[types.NamespacedName]entry{}, used: map[string]int{}}
+func newUsage() *usage {
+	return &usage{entries: map[types.NamespacedName]entry{}, used: map[string]int{}}
 }
 
 // observe takes in the state of a shoot and tells whether that left more room on some seed.
-func (l *ledger) observe(shoot *corev1beta1.Shoot, waiting bool) (roomier bool) {
+func (l *usage) observe(shoot *corev1beta1.Shoot, waiting bool) (roomier bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	key := client.ObjectKeyFromObject(shoot)
@@ -52,7 +52,7 @@ func (l *ledger) observe(shoot *corev1beta1.Shoot, waiting bool) (roomier bool) 
 }
 
 // forget drops a shoot that is gone and tells whether that left more room on some seed.
-func (l *ledger) forget(key types.NamespacedName) (roomier bool) {
+func (l *usage) forget(key types.NamespacedName) (roomier bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	roomier = l.replace(key, l.entries[key], entry{})
@@ -61,7 +61,7 @@ func (l *ledger) forget(key types.NamespacedName) (roomier bool) {
 }
 
 // promise counts a decision that was written, until the shoot shows it.
-func (l *ledger) promise(shoot *corev1beta1.Shoot, seed string) {
+func (l *usage) promise(shoot *corev1beta1.Shoot, seed string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	key := client.ObjectKeyFromObject(shoot)
@@ -75,7 +75,7 @@ func (l *ledger) promise(shoot *corev1beta1.Shoot, seed string) {
 }
 
 // promised tells whether a decision about the shoot was written already.
-func (l *ledger) promised(shoot *corev1beta1.Shoot) bool {
+func (l *usage) promised(shoot *corev1beta1.Shoot) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	known := l.entries[client.ObjectKeyFromObject(shoot)]
@@ -83,7 +83,7 @@ func (l *ledger) promised(shoot *corev1beta1.Shoot) bool {
 }
 
 // replace exchanges an entry and keeps the counts.
-func (l *ledger) replace(key types.NamespacedName, before, after entry) (roomier bool) {
+func (l *usage) replace(key types.NamespacedName, before, after entry) (roomier bool) {
 	l.entries[key] = after
 	for _, seed := range after.seeds() {
 		l.used[seed]++
@@ -110,14 +110,14 @@ func (e entry) seeds() []string {
 }
 
 // counts returns how many control planes each seed has.
-func (l *ledger) counts() map[string]int {
+func (l *usage) counts() map[string]int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return maps.Clone(l.used)
 }
 
 // waiting returns the shoots that have no seed.
-func (l *ledger) waiting() []types.NamespacedName {
+func (l *usage) waiting() []types.NamespacedName {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	var keys []types.NamespacedName

@@ -1,4 +1,4 @@
-package turns
+package priorityqueue
 
 import (
 	"container/heap"
@@ -9,8 +9,8 @@ import (
 // order implements workqueue.Queue, which calls it under a lock of its own: the most urgent item comes first, of several the one that
 // was added first.
 type order struct {
-	turns *Turns
-	items items
+	priorities *Priorities
+	items      items
 	// at is where items are.
 	at    map[reconcile.Request]int
 	count uint64
@@ -42,16 +42,16 @@ func (o *order) Len() int { return len(o.items) }
 // Pop implements workqueue.Queue. From then on the item is underway.
 func (o *order) Pop() reconcile.Request {
 	first, _ := heap.Pop(o.heap()).(item)
-	o.turns.mu.Lock()
-	defer o.turns.mu.Unlock()
-	o.turns.underway[first.request.NamespacedName] = first.priority
+	o.priorities.mu.Lock()
+	defer o.priorities.mu.Unlock()
+	o.priorities.underway[first.request.NamespacedName] = first.priority
 	return first.request
 }
 
 func (o *order) priority(request reconcile.Request) int32 {
-	o.turns.mu.Lock()
-	defer o.turns.mu.Unlock()
-	return o.turns.priorities[request.NamespacedName]
+	o.priorities.mu.Lock()
+	defer o.priorities.mu.Unlock()
+	return o.priorities.priorities[request.NamespacedName]
 }
 
 func (o *order) heap() heap.Interface { return (*byUrgency)(o) }

@@ -37,7 +37,7 @@ func (h *handedOver) RemoveEventHandler(toolscache.ResourceEventHandlerRegistrat
 
 func (h *handedOver) IsStopped() bool { return false }
 
-func TestFarewellIsHeardOfAClusterThatIsGone(t *testing.T) {
+func TestLeavingIsHeardOfAClusterThatIsGone(t *testing.T) {
 	here := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	leaving, other := here.DeepCopy(), here.DeepCopy()
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
@@ -61,7 +61,7 @@ func TestFarewellIsHeardOfAClusterThatIsGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				informers := &handedOver{handler: make(chan toolscache.ResourceEventHandler)}
 				var calls int
-				f := &farewell{cache: informers, retry: time.Second, agent: AgentOptions{Name: "one", Leaving: func(context.Context) error {
+				f := &leavingWatch{cache: informers, retry: time.Second, agent: AgentOptions{Name: "one", Leaving: func(context.Context) error {
 					if calls++; calls == 1 {
 						return errors.New("not now")
 					}

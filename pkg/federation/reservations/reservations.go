@@ -1,4 +1,4 @@
-// Package ledger keeps account of the capacity of member clusters that decisions have promised and that no survey of the
+// Package reservations keeps account of the capacity of member clusters that decisions have promised and that no survey of the
 // cluster shows yet, so that no two decisions are promised the same room.
 //
 // A promise begins with the decision, before anything is written. It ends replica by replica: when a survey that was begun
@@ -9,7 +9,7 @@
 // What a member has dealt with and does not run, because a quota there keeps its pods out for example, holds no room for ever:
 // the promise lapses when nothing has changed for a while. It comes back when more replicas run or the member is told something
 // new, even if others were given the room: then nobody gets any more of it.
-package ledger
+package reservations
 
 import (
 	"maps"
@@ -56,8 +56,8 @@ type Report struct {
 	Generation int64
 }
 
-// Ledger is safe for use by many.
-type Ledger struct {
+// Reservations are safe for use by many.
+type Reservations struct {
 	now   func() time.Time
 	lapse time.Duration
 
@@ -105,10 +105,10 @@ type report struct {
 // DefaultLapse is what production uses: longer than pods take to be made, also one after the other.
 const DefaultLapse = 10 * time.Minute
 
-// New makes an empty ledger. now gives the time; lapse is how long nothing may change in what a member has dealt with, until what it does
+// New makes an empty reservations. now gives the time; lapse is how long nothing may change in what a member has dealt with, until what it does
 // not run has no claim to room any more.
-func New(now func() time.Time, lapse time.Duration) *Ledger {
-	return &Ledger{
+func New(now func() time.Time, lapse time.Duration) *Reservations {
+	return &Reservations{
 		now: now, lapse: lapse, entries: map[types.NamespacedName]*entry{}, in: map[string]map[types.NamespacedName]*entry{},
 		promised: sums{of: core.Promises{}}, idle: sums{of: core.Promises{}}, surveys: map[string]time.Time{},
 	}
@@ -117,7 +117,7 @@ func New(now func() time.Time, lapse time.Duration) *Ledger {
 // Decide decides with what is promised to others taken off, and promises what was decided: all under one lock. generation is
 // that of the binding that b was read from. current is called under the lock too, so that the snapshot is not older than one
 // that was used before. Written or Withdraw follows, or neither if it is not known whether the decision was written.
-func (l *Ledger) Decide(key types.NamespacedName, generation int64, b core.Binding, current func() (core.Snapshot, Surveys, error)) (core.Decision, error) {
+func (l *Reservations) Decide(key types.NamespacedName, generation int64, b core.Binding, current func() (core.Snapshot, Surveys, error)) (core.Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	snapshot, surveys, err := current()
@@ -164,7 +164,7 @@ func replicasOf(targets []core.Target) map[string]int32 {
 }
 
 // Written tells the generation of the binding that a decision was written in.
-func (l *Ledger) Written(key types.NamespacedName, generation int64) {
+func (l *Reservations) Written(key types.NamespacedName, generation int64) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,14 +185,14 @@ func (e *entry) landed(now time.Time) {
 }
 
 // Withdraw gives back what a decision that was not written had been promised.
-func (l *Ledger) Withdraw(key types.NamespacedName) {
+func (l *Reservations) Withdraw(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.change(key, func(e *entry) { e.inFlight, e.written = nil, 0 })
 }
 
 // Observe takes in what the API says of a binding.
-func (l *Ledger) Observe(key types.NamespacedName, seen Observation) {
+func (l *Reservations) Observe(key types.NamespacedName, seen Observation) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,21 +235,21 @@ func (e *entry) hear(reports map[string]Report, now time.Time) {
 }
 
 // Forget a binding that is gone.
-func (l *Ledger) Forget(key types.NamespacedName) {
+func (l *Reservations) Forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.change(key, func(e *entry) { *e = entry{} })
 }
 
 // Promised is what a cluster has promised and no survey shows yet.
-func (l *Ledger) Promised(cluster string) core.Resources {
+func (l *Reservations) Promised(cluster string) core.Resources {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.promised.of[cluster].Plus(core.Resources{})
 }
 
 // settle ends the promises that surveys show, and those that lapse.
-func (l *Ledger) settle(surveys Surveys) {
+func (l *Reservations) settle(surveys Surveys) {
 	for cluster, survey := range surveys {
 		if !survey.Begun.After(l.surveys[cluster]) {
 			continue
@@ -305,7 +305,7 @@ func (r Report) within(wanted int32) Report {
 }
 
 // change applies a change to an entry and keeps the sums right. Entries about nothing are dropped.
-func (l *Ledger) change(key types.NamespacedName, apply func(*entry)) {
+func (l *Reservations) change(key types.NamespacedName, apply func(*entry)) {
 	e, found := l.entries[key]
 	if !found {
 		e = &entry{}
@@ -322,7 +322,7 @@ func (l *Ledger) change(key types.NamespacedName, apply func(*entry)) {
 }
 
 // add an entry to the sums, or take it out of them.
-func (l *Ledger) add(key types.NamespacedName, e *entry, sign int64) {
+func (l *Reservations) add(key types.NamespacedName, e *entry, sign int64) {
 	for cluster := range union(e.assigned, e.inFlight, e.doubt) {
 		l.enlist(cluster, key, e, sign)
 		if replicas := int64(e.open(cluster)); replicas > 0 {
@@ -340,7 +340,7 @@ func onePodAtLeast(request core.Resources) core.Resources {
 	return request
 }
 
-func (l *Ledger) enlist(cluster string, key types.NamespacedName, e *entry, sign int64) {
+func (l *Reservations) enlist(cluster string, key types.NamespacedName, e *entry, sign int64) {
 	if sign < 0 {
 		delete(l.in[cluster], key)
 		if len(l.in[cluster]) == 0 {

@@ -1,4 +1,4 @@
-package ledger
+package reservations
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// world is a fleet as it really is, beside what the ledger is shown of it: late, or not at all when the process dies.
+// world is a fleet as it really is, beside what the reservations is shown of it: late, or not at all when the process dies.
 type world struct {
-	t        *testing.T
-	random   *rand.Rand
-	clock    *clock
-	ledger   *Ledger
-	bindings map[string]*truth
+	t            *testing.T
+	random       *rand.Rand
+	clock        *clock
+	reservations *Reservations
+	bindings     map[string]*truth
 	// cached is what the process has read of the bindings; it may be behind.
 	cached  map[string]truth
 	members map[string]*member
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	for name, capacity := range map[string]int64{"a": 20, "b": 10, "c": 5} {
 		w.members[name] = &member{name: name, capacity: capacity, copies: map[string]*replicas{}, ready: w.clock.now(), shown: &survey{begun: w.clock.now()}}
 	}
-	w.ledger = New(w.clock.now, lapse)
+	w.reservations = New(w.clock.now, lapse)
 	w.weigh()
 	return w
 }
@@ -108,7 +108,7 @@ func (w *world) step() {
 	case action == decides:
 		w.decide(name)
 	case action == observes:
-		w.ledger.Observe(key(name), w.cached[name].observation())
+		w.reservations.Observe(key(name), w.cached[name].observation())
 	case action == reads && b != nil:
 		w.cached[name] = *b
 	case action == delivers:
@@ -198,7 +198,7 @@ func (w *world) decide(name string) {
 		b = &truth{}
 	}
 	if decision.Failure != nil || read.generation != b.generation || w.random.IntN(4) == 0 {
-		w.ledger.Withdraw(key(name))
+		w.reservations.Withdraw(key(name))
 		return
 	}
 	w.bindings[name] = b
@@ -206,7 +206,7 @@ func (w *world) decide(name string) {
 	b.generation++
 	w.note("decide %s %v", name, b.assigned)
 	if w.random.IntN(4) > 0 {
-		w.ledger.Written(key(name), b.generation)
+		w.reservations.Written(key(name), b.generation)
 	}
 }
 
@@ -215,7 +215,7 @@ func (w *world) ask(name string, read truth, wanted int32) core.Decision {
 	for cluster, replicas := range read.assigned {
 		previous = append(previous, core.Target{Cluster: cluster, Replicas: replicas})
 	}
-	decision, err := w.ledger.Decide(key(name), read.generation, wants(wanted, previous...), w.view)
+	decision, err := w.reservations.Decide(key(name), read.generation, wants(wanted, previous...), w.view)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func (w *world) report(name string) {
 func (w *world) hear(name string) {
 	w.report(name)
 	w.cached[name] = *w.bindings[name]
-	w.ledger.Observe(key(name), w.cached[name].observation())
+	w.reservations.Observe(key(name), w.cached[name].observation())
 }
 
 func (w *world) hearAll() {
@@ -363,13 +363,13 @@ func (w *world) comeOrGo(m *member) {
 // restart forgets everything but the API; the new process observes all bindings before it decides.
 func (w *world) restart() {
 	w.note("restart")
-	w.ledger = New(w.clock.now, lapse)
+	w.reservations = New(w.clock.now, lapse)
 	for _, m := range w.members {
 		m.running = nil
 	}
 	for name, b := range w.bindings {
 		w.cached[name] = *b
-		w.ledger.Observe(key(name), b.observation())
+		w.reservations.Observe(key(name), b.observation())
 	}
 }
 
@@ -381,7 +381,7 @@ func (w *world) remove(name string) {
 	for _, m := range w.members {
 		delete(m.copies, name)
 	}
-	w.ledger.Forget(key(name))
+	w.reservations.Forget(key(name))
 }
 
 // check that no cluster was given more than it has room for, not counting what it did not run for too long.
@@ -420,7 +420,7 @@ func (w *world) comeToRest() {
 	for name, b := range w.bindings {
 		// Whoever had no answer tries again.
 		w.ask(name, *b, b.wanted)
-		w.ledger.Withdraw(key(name))
+		w.reservations.Withdraw(key(name))
 	}
 	w.wait(max(lapse, doubtLasts))
 	w.hearAll()
@@ -429,7 +429,7 @@ func (w *world) comeToRest() {
 		w.finish(m)
 	}
 	w.ask("last", truth{}, 0)
-	w.ledger.Withdraw(key("last"))
+	w.reservations.Withdraw(key("last"))
 }
 
 func TestNoRoomIsPromisedTwiceNorForEverWhateverHappens(t *testing.T) {
@@ -451,7 +451,7 @@ func TestNoRoomIsPromisedTwiceNorForEverWhateverHappens(t *testing.T) {
 		}
 		w.comeToRest()
 		for name := range w.members {
-			if left := w.ledger.Promised(name); !isNothing(left) {
+			if left := w.reservations.Promised(name); !isNothing(left) {
 				t.Fatalf("%d pods are promised in %s although everything has come to rest:\n%v", left.Pods, name, w.log)
 			}
 		}

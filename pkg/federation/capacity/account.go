@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Limits bound what a Ledger keeps.
+// Limits bound what an Account keeps.
 type Limits struct {
 	Nodes, Pods int
 }
@@ -17,8 +17,8 @@ type Limits struct {
 // DefaultLimits are what production uses: at most some 60 MiB for a member, typically 3 MiB for 1,000 nodes and 20,000 pods.
 func DefaultLimits() Limits { return Limits{Nodes: 10_000, Pods: 200_000} }
 
-// Ledger counts the nodes and pods of one cluster. Its methods may be called at the same time.
-type Ledger struct {
+// Account counts the nodes and pods of one cluster. Its methods may be called at the same time.
+type Account struct {
 	limits Limits
 
 	mu      sync.Mutex
@@ -67,30 +67,30 @@ type request struct {
 	users   int
 }
 
-// NewLedger is empty.
-func NewLedger(limits Limits) *Ledger {
-	l := &Ledger{limits: limits}
+// NewAccount is empty.
+func NewAccount(limits Limits) *Account {
+	l := &Account{limits: limits}
 	l.Reset()
 	return l
 }
 
 // Reset forgets everything.
-func (l *Ledger) Reset() {
+func (l *Account) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.nodes, l.pods, l.requests, l.strings = map[string]*node{}, map[podKey]pod{}, map[string]*request{}, map[string]string{}
 	l.pending, l.overflow, l.report = amounts{}, false, nil
 }
 
-// Overflow tells that there were more nodes or pods than the limits allow. The ledger is not right then.
-func (l *Ledger) Overflow() bool {
+// Overflow tells that there were more nodes or pods than the limits allow. The account is not right then.
+func (l *Account) Overflow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.overflow
 }
 
 // SetNode counts a node, or counts it anew.
-func (l *Ledger) SetNode(object *corev1.Node) {
+func (l *Account) SetNode(object *corev1.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.nodeNamed(object.Name)
@@ -109,13 +109,13 @@ func (l *Ledger) SetNode(object *corev1.Node) {
 }
 
 // DeleteNode forgets a node.
-func (l *Ledger) DeleteNode(name string) {
+func (l *Account) DeleteNode(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.deleteNode(name)
 }
 
-func (l *Ledger) deleteNode(name string) {
+func (l *Account) deleteNode(name string) {
 	n, found := l.nodes[name]
 	if !found {
 		return
@@ -128,7 +128,7 @@ func (l *Ledger) deleteNode(name string) {
 }
 
 // nodeNamed is nil when there are too many.
-func (l *Ledger) nodeNamed(name string) *node {
+func (l *Account) nodeNamed(name string) *node {
 	l.report = nil
 	if n, found := l.nodes[name]; found {
 		return n
@@ -143,7 +143,7 @@ func (l *Ledger) nodeNamed(name string) *node {
 }
 
 // SetPod counts a pod, or counts it anew. Pods that are finished take nothing.
-func (l *Ledger) SetPod(object *corev1.Pod) {
+func (l *Account) SetPod(object *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := keyOf(object)
@@ -171,20 +171,20 @@ func (l *Ledger) SetPod(object *corev1.Pod) {
 }
 
 // DeletePod forgets a pod.
-func (l *Ledger) DeletePod(object *corev1.Pod) {
+func (l *Account) DeletePod(object *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.deletePod(keyOf(object))
 }
 
-func (l *Ledger) deletePod(key podKey) {
+func (l *Account) deletePod(key podKey) {
 	if before, found := l.pods[key]; found {
 		l.release(before)
 		delete(l.pods, key)
 	}
 }
 
-func (l *Ledger) charge(p pod) {
+func (l *Account) charge(p pod) {
 	l.report = nil
 	p.request.users++
 	if p.node == nil {
@@ -195,7 +195,7 @@ func (l *Ledger) charge(p pod) {
 	p.node.used.add(p.request.amounts)
 }
 
-func (l *Ledger) release(p pod) {
+func (l *Account) release(p pod) {
 	l.report = nil
 	if p.request.users--; p.request.users == 0 {
 		delete(l.requests, p.request.key)
@@ -214,7 +214,7 @@ func (l *Ledger) release(p pod) {
 	}
 }
 
-func (l *Ledger) requestOf(spec *corev1.PodSpec) *request {
+func (l *Account) requestOf(spec *corev1.PodSpec) *request {
 	wanted := podRequest(spec)
 	key := wanted.key()
 	if known, found := l.requests[key]; found {
@@ -226,7 +226,7 @@ func (l *Ledger) requestOf(spec *corev1.PodSpec) *request {
 }
 
 // BeginList starts a list of all nodes or of all pods: EndNodes or EndPods forgets those that were not set since.
-func (l *Ledger) BeginList() (round uint32) {
+func (l *Account) BeginList() (round uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.round++
@@ -234,7 +234,7 @@ func (l *Ledger) BeginList() (round uint32) {
 }
 
 // EndNodes forgets the nodes that were not set since BeginList.
-func (l *Ledger) EndNodes(round uint32) {
+func (l *Account) EndNodes(round uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, n := range l.nodes {
@@ -245,7 +245,7 @@ func (l *Ledger) EndNodes(round uint32) {
 }
 
 // EndPods forgets the pods that were not set since BeginList.
-func (l *Ledger) EndPods(round uint32) {
+func (l *Account) EndPods(round uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, p := range l.pods {
@@ -258,7 +258,7 @@ func (l *Ledger) EndPods(round uint32) {
 // maxLabels bounds what is kept of a node's labels.
 const maxLabels = 64
 
-func (l *Ledger) intern(labels map[string]string) map[string]string {
+func (l *Account) intern(labels map[string]string) map[string]string {
 	result := make(map[string]string, min(len(labels), maxLabels))
 	keys := make([]string, 0, len(labels))
 	for key := range labels {
@@ -272,7 +272,7 @@ func (l *Ledger) intern(labels map[string]string) map[string]string {
 }
 
 // once also lets go of the object that the text was a part of.
-func (l *Ledger) once(text string) string {
+func (l *Account) once(text string) string {
 	if known, found := l.strings[text]; found {
 		return known
 	}

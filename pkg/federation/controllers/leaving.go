@@ -13,9 +13,9 @@ import (
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 )
 
-// farewell hears that the member is to leave the fleet. It is told by the events themselves: the Cluster may be gone before a reconciler
+// leavingWatch hears that the member is to leave the fleet. It is told by the events themselves: the Cluster may be gone before a reconciler
 // gets to look at it, and nobody else would tell the agent.
-type farewell struct {
+type leavingWatch struct {
 	cache cache.Cache
 	agent AgentOptions
 	// retry is how long to wait when Leaving fails.
@@ -23,17 +23,17 @@ type farewell struct {
 }
 
 // Start implements manager.Runnable.
-func (f *farewell) Start(ctx context.Context) error {
-	informer, err := f.cache.GetInformer(ctx, &clusterv1alpha1.Cluster{})
+func (l *leavingWatch) Start(ctx context.Context) error {
+	informer, err := l.cache.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
-		return fmt.Errorf("watching member %s: %w", f.agent.Name, err)
+		return fmt.Errorf("watching member %s: %w", l.agent.Name, err)
 	}
 	heard := make(chan struct{}, 1)
 	hear := func(object any) {
 		if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
 		}
-		if cluster, ok := object.(*clusterv1alpha1.Cluster); ok && cluster.Name == f.agent.Name && cluster.DeletionTimestamp != nil {
+		if cluster, ok := object.(*clusterv1alpha1.Cluster); ok && cluster.Name == l.agent.Name && cluster.DeletionTimestamp != nil {
 			select {
 			case heard <- struct{}{}:
 			default:
@@ -44,7 +44,7 @@ func (f *farewell) Start(ctx context.Context) error {
 		AddFunc: hear, UpdateFunc: func(_, object any) { hear(object) }, DeleteFunc: hear,
 	})
 	if err != nil {
-		return fmt.Errorf("watching member %s: %w", f.agent.Name, err)
+		return fmt.Errorf("watching member %s: %w", l.agent.Name, err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }()
 	for {
@@ -55,11 +55,11 @@ func (f *farewell) Start(ctx context.Context) error {
 		}
 		var before string
 		// It ends with success, or with ctx.
-		_ = wait.PollUntilContextCancel(ctx, f.retry, true, func(ctx context.Context) (bool, error) {
-			err := f.agent.Leaving(ctx)
+		_ = wait.PollUntilContextCancel(ctx, l.retry, true, func(ctx context.Context) (bool, error) {
+			err := l.agent.Leaving(ctx)
 			if err != nil && err.Error() != before {
 				before = err.Error()
-				log.FromContext(ctx).Error(err, "Cannot note yet that the member is to leave the fleet", "member", f.agent.Name)
+				log.FromContext(ctx).Error(err, "Cannot note yet that the member is to leave the fleet", "member", l.agent.Name)
 			}
 			return err == nil, nil
 		})

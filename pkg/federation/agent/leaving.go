@@ -15,9 +15,9 @@ import (
 // errLeft: the member has left the fleet, and the agent has removed itself.
 var errLeft = errors.New("the member has left the fleet")
 
-// watchFarewell removes the agent when its member has left. That it is about to leave was seen and stored before: a fleet that knows
+// watchLeaving removes the agent when its member has left. That it is about to leave was seen and stored before: a fleet that knows
 // nothing of the member, because it was restored from a backup for example, is no reason.
-func (a *agent) watchFarewell(ctx context.Context) error {
+func (a *agent) watchLeaving(ctx context.Context) error {
 	for {
 		if left, err := a.hasLeft(ctx); err != nil && ctx.Err() == nil {
 			a.log.V(1).Info("Cannot find out whether the member has left", "reason", err.Error())

@@ -1,4 +1,4 @@
-package turns
+package priorityqueue
 
 import (
 	"context"
@@ -16,9 +16,9 @@ func key(name string) types.NamespacedName { return types.NamespacedName{Name: n
 
 func request(name string) reconcile.Request { return reconcile.Request{NamespacedName: key(name)} }
 
-func newQueue(t *testing.T, turns *Turns) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func newQueue(t *testing.T, priorities *Priorities) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
-	queue := turns.Queue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	queue := priorities.Queue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	return queue
 }
@@ -34,14 +34,14 @@ func take(queue workqueue.TypedRateLimitingInterface[reconcile.Request], n int) 
 }
 
 func TestTheMostUrgentComesFirst(t *testing.T) {
-	turns := New()
-	queue := newQueue(t, turns)
+	priorities := New()
+	queue := newQueue(t, priorities)
 	for i, priority := range []int32{0, 5, -1, 0, 1000, 5} {
 		name := fmt.Sprint(i)
-		turns.Set(key(name), priority)
+		priorities.Set(key(name), priority)
 		queue.Add(request(name))
 	}
-	turns.Set(key("0"), 7)
+	priorities.Set(key("0"), 7)
 	queue.Add(request("0")) // It became more urgent while it waited, and is in the queue once.
 	if got := take(queue, 6); !slices.Equal(got, []string{"4", "0", "1", "5", "3", "2"}) {
 		t.Errorf("got %v", got)
@@ -49,9 +49,9 @@ func TestTheMostUrgentComesFirst(t *testing.T) {
 }
 
 func TestABindingIsNotHandedOutWhileItIsWorkedOn(t *testing.T) {
-	turns := New()
-	queue := newQueue(t, turns)
-	turns.Set(key("a"), 9)
+	priorities := New()
+	queue := newQueue(t, priorities)
+	priorities.Set(key("a"), 9)
 	queue.Add(request("a"))
 	take(queue, 1)
 	queue.Add(request("a"))
@@ -66,19 +66,19 @@ func TestABindingIsNotHandedOutWhileItIsWorkedOn(t *testing.T) {
 }
 
 func TestTheLessUrgentWaitForDecisionsUnderway(t *testing.T) {
-	turns := New()
-	queue := newQueue(t, turns)
+	priorities := New()
+	queue := newQueue(t, priorities)
 	for name, priority := range map[string]int32{"low": 0, "middle": 1, "high": 2} {
-		turns.Set(key(name), priority)
+		priorities.Set(key(name), priority)
 		queue.Add(request(name))
 	}
 	take(queue, 3)
-	turns.Set(key("low"), 3) // What was taken keeps its turn.
+	priorities.Set(key("low"), 3) // What was taken keeps its turn.
 	var order []string
 	done := make(chan string)
 	for _, name := range []string{"low", "middle", "high"} {
 		go func() {
-			if err := turns.Await(t.Context(), key(name), 0); err != nil {
+			if err := priorities.Await(t.Context(), key(name), 0); err != nil {
 				t.Error(err)
 			}
 			done <- name
@@ -87,7 +87,7 @@ func TestTheLessUrgentWaitForDecisionsUnderway(t *testing.T) {
 	for range 3 {
 		name := <-done
 		order = append(order, name)
-		turns.Decided(key(name))
+		priorities.Decided(key(name))
 	}
 	if !slices.Equal(order, []string{"high", "middle", "low"}) {
 		t.Errorf("decided in the order %v", order)
@@ -95,35 +95,35 @@ func TestTheLessUrgentWaitForDecisionsUnderway(t *testing.T) {
 }
 
 func TestWaitingForATurnEndsWithTheContext(t *testing.T) {
-	turns := New()
-	queue := newQueue(t, turns)
-	turns.Set(key("high"), 2)
+	priorities := New()
+	queue := newQueue(t, priorities)
+	priorities.Set(key("high"), 2)
 	queue.Add(request("high"))
 	take(queue, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := turns.Await(ctx, key("new"), 1); !errors.Is(err, context.Canceled) {
+	if err := priorities.Await(ctx, key("new"), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := turns.Await(ctx, key("new"), 2); err != nil {
+	if err := priorities.Await(ctx, key("new"), 2); err != nil {
 		t.Errorf("as urgent as the other: %v", err)
 	}
 }
 
 func TestThoseThatWaitForRoomAreTriedInOrder(t *testing.T) {
-	turns := New()
-	turns.Set(key("urgent"), 1)
+	priorities := New()
+	priorities.Set(key("urgent"), 1)
 	for _, name := range []string{"first", "second", "third", "urgent", "gone"} {
-		turns.Wait(key(name), true)
+		priorities.Wait(key(name), true)
 	}
-	turns.Wait(key("first"), true) // Once more in vain: it has waited all the time.
-	turns.Wait(key("second"), false)
-	turns.Forget(key("gone"))
+	priorities.Wait(key("first"), true) // Once more in vain: it has waited all the time.
+	priorities.Wait(key("second"), false)
+	priorities.Forget(key("gone"))
 	want := []types.NamespacedName{key("urgent"), key("first"), key("third")}
-	if got := turns.Waiting(); !slices.Equal(got, want) {
+	if got := priorities.Waiting(); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	if got := turns.Sort([]types.NamespacedName{key("third"), key("first"), key("urgent")}); !slices.Equal(got, want) {
+	if got := priorities.Sort([]types.NamespacedName{key("third"), key("first"), key("urgent")}); !slices.Equal(got, want) {
 		t.Errorf("sorted: %v", got)
 	}
 }

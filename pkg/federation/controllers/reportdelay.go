@@ -12,38 +12,38 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/bindings"
 )
 
-// news knows since when the members owe news of a binding. It only saves writes: what it forgets in a restart is waited for once more.
-type news struct {
+// reportDelay knows since when reports of members on a binding are outstanding. It only saves writes: what it forgets in a restart is waited for once more.
+type reportDelay struct {
 	now func() time.Time
 
-	mu   sync.Mutex
-	owed map[types.NamespacedName]time.Time
+	mu          sync.Mutex
+	outstanding map[types.NamespacedName]time.Time
 }
 
-func newNews(now func() time.Time) *news {
-	return &news{now: now, owed: map[types.NamespacedName]time.Time{}}
+func newReportDelay(now func() time.Time) *reportDelay {
+	return &reportDelay{now: now, outstanding: map[types.NamespacedName]time.Time{}}
 }
 
-// wait tells how long to wait for those that have not reported; those that take longer than waitForNews are not waited for.
-func (n *news) wait(key types.NamespacedName, complete bool) time.Duration {
+// wait tells how long to wait for those that have not reported; those that take longer than waitForReports are not waited for.
+func (n *reportDelay) wait(key types.NamespacedName, complete bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if complete {
-		delete(n.owed, key)
+		delete(n.outstanding, key)
 		return 0
 	}
-	since, owed := n.owed[key]
-	if !owed {
+	since, outstanding := n.outstanding[key]
+	if !outstanding {
 		since = n.now()
-		n.owed[key] = since
+		n.outstanding[key] = since
 	}
-	return max(0, since.Add(waitForNews).Sub(n.now()))
+	return max(0, since.Add(waitForReports).Sub(n.now()))
 }
 
-func (n *news) forget(key types.NamespacedName) {
+func (n *reportDelay) forget(key types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.owed, key)
+	delete(n.outstanding, key)
 }
 
 // allReported tells whether every target cluster has told what became of its Work as it is now, or cannot for now.

@@ -1,4 +1,4 @@
-package ledger
+package reservations
 
 import (
 	"testing"
@@ -7,9 +7,9 @@ import (
 	"github.com/trellis-garden/trellis/pkg/federation/core"
 )
 
-// lapsing is a ledger that has heard of binding x, which has five replicas in cluster a, whose last survey shows two of them.
+// lapsing is a reservations that has heard of binding x, which has five replicas in cluster a, whose last survey shows two of them.
 type lapsing struct {
-	*Ledger
+	*Reservations
 	t     *testing.T
 	clock *clock
 	seen  Observation
@@ -20,10 +20,10 @@ func newLapsing(t *testing.T) *lapsing {
 	l := &lapsing{t: t, clock: &clock{at: time.Unix(1000, 0)}, seen: Observation{
 		Generation: 1, Request: core.Resources{CPU: 100}, Assigned: map[string]int32{"a": 5},
 	}}
-	l.Ledger = New(l.clock.now, lapse)
+	l.Reservations = New(l.clock.now, lapse)
 	l.hear(Report{Running: 2, Settled: 5, Generation: 1})
 	l.survey()
-	promisedPods(t, l.Ledger, "a", 3)
+	promisedPods(t, l.Reservations, "a", 3)
 	return l
 }
 
@@ -32,11 +32,11 @@ func (l *lapsing) hear(report Report) {
 	l.Observe(key("x"), l.seen)
 }
 
-// survey the cluster now, and let the ledger learn of it.
+// survey the cluster now, and let the reservations learn of it.
 func (l *lapsing) survey() {
 	l.t.Helper()
 	surveys := Surveys{"a": {Begun: l.clock.now(), Ready: l.ready}}
-	mustDecide(l.t, l.Ledger, "nobody", 0, showing(surveys, roomFor("a", 10, 2)))
+	mustDecide(l.t, l.Reservations, "nobody", 0, showing(surveys, roomFor("a", 10, 2)))
 	l.Withdraw(key("nobody"))
 }
 
@@ -48,10 +48,10 @@ func (l *lapsing) later(duration time.Duration) {
 func TestWhatAMemberDoesNotRunLapses(t *testing.T) {
 	l := newLapsing(t)
 	l.later(lapse - time.Minute)
-	promisedPods(t, l.Ledger, "a", 3)
+	promisedPods(t, l.Reservations, "a", 3)
 	l.later(2 * time.Minute)
-	promisedPods(t, l.Ledger, "a", 0)
-	if d := mustDecide(t, l.Ledger, "other", 8, showing(nil, roomFor("a", 10, 2))); d.Failure != nil {
+	promisedPods(t, l.Reservations, "a", 0)
+	if d := mustDecide(t, l.Reservations, "other", 8, showing(nil, roomFor("a", 10, 2))); d.Failure != nil {
 		t.Errorf("others do not get the room: %v", d.Failure)
 	}
 }
@@ -104,7 +104,7 @@ func TestPromiseComesBackWhenSomethingMayComeAgain(t *testing.T) {
 	} {
 		l := newLapsing(t)
 		l.later(2 * lapse)
-		promisedPods(t, l.Ledger, "a", 0)
+		promisedPods(t, l.Reservations, "a", 0)
 		l.hear(c.report)
 		if got := l.Promised("a").Pods; got != c.want {
 			t.Errorf("%s: %d pods are promised, want %d", name, got, c.want)
@@ -117,9 +117,9 @@ func TestSilenceOfAMemberThatWasAwayMeansNothing(t *testing.T) {
 	l.clock.at = l.clock.at.Add(2 * lapse)
 	l.ready = l.clock.now()
 	l.survey()
-	promisedPods(t, l.Ledger, "a", 3)
+	promisedPods(t, l.Reservations, "a", 3)
 	l.later(2 * lapse)
-	promisedPods(t, l.Ledger, "a", 0)
+	promisedPods(t, l.Reservations, "a", 0)
 }
 
 func TestReplicasThatAreAddedAreOnTheirWay(t *testing.T) {
@@ -129,9 +129,9 @@ func TestReplicasThatAreAddedAreOnTheirWay(t *testing.T) {
 	if _, err := l.Decide(key("x"), 1, wants(8, core.Target{Cluster: "a", Replicas: 5}), view); err != nil {
 		t.Fatal(err)
 	}
-	promisedPods(t, l.Ledger, "a", 3)
+	promisedPods(t, l.Reservations, "a", 3)
 	l.later(2 * lapse)
-	promisedPods(t, l.Ledger, "a", 3)
+	promisedPods(t, l.Reservations, "a", 3)
 }
 
 // What is scaled down and up again before the member was heard of gets new replicas, whatever was said of the old ones.
@@ -143,7 +143,7 @@ func TestReplicasThatWereNotWantedForAWhileAreOnTheirWay(t *testing.T) {
 		l := newLapsing(t)
 		l.hear(report)
 		l.later(2 * lapse)
-		promisedPods(t, l.Ledger, "a", 0)
+		promisedPods(t, l.Reservations, "a", 0)
 		for generation, replicas := range []int32{2: 1, 3: 5} {
 			if replicas > 0 {
 				l.Observe(key("x"), Observation{Generation: int64(generation), Request: l.seen.Request, Assigned: map[string]int32{"a": replicas}})
@@ -162,20 +162,20 @@ func TestNumberlessReports(t *testing.T) {
 	l := newLapsing(t)
 	l.hear(Report{Running: 5, Settled: 5})
 	l.later(time.Second)
-	promisedPods(t, l.Ledger, "a", 0)
+	promisedPods(t, l.Reservations, "a", 0)
 	l.hear(Report{Numberless: true, Settled: 5})
 	l.later(time.Second)
-	promisedPods(t, l.Ledger, "a", 0)
+	promisedPods(t, l.Reservations, "a", 0)
 	l.hear(Report{})
-	promisedPods(t, l.Ledger, "a", 5)
+	promisedPods(t, l.Reservations, "a", 5)
 	l.hear(Report{Numberless: true, Settled: 5})
 	l.later(time.Second)
-	promisedPods(t, l.Ledger, "a", 5)
+	promisedPods(t, l.Reservations, "a", 5)
 	l.later(2 * lapse)
-	promisedPods(t, l.Ledger, "a", 0)
+	promisedPods(t, l.Reservations, "a", 0)
 	l.Forget(key("x"))
 	if len(l.entries)+len(l.in)+len(l.promised.of)+len(l.idle.of) > 0 {
-		t.Errorf("something is left: %+v", l.Ledger)
+		t.Errorf("something is left: %+v", l.Reservations)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestNumberlessReports(t *testing.T) {
 func TestWhatDoesNotStartIsTold(t *testing.T) {
 	const told = "the clusters that fit have room for 5 of 8 replicas; room for 3 more is promised to replicas of other objects that were sent there and do not start"
 	explained := func(l *lapsing) string {
-		d := mustDecide(t, l.Ledger, "other", 8, showing(nil, roomFor("a", 10, 2)))
+		d := mustDecide(t, l.Reservations, "other", 8, showing(nil, roomFor("a", 10, 2)))
 		l.Withdraw(key("other"))
 		return d.Explain()
 	}

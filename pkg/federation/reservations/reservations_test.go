@@ -1,4 +1,4 @@
-package ledger
+package reservations
 
 import (
 	"fmt"
@@ -53,7 +53,7 @@ func (c *clock) now() time.Time {
 	return c.at
 }
 
-func mustDecide(t *testing.T, l *Ledger, name string, replicas int32, view func() (core.Snapshot, Surveys, error)) core.Decision {
+func mustDecide(t *testing.T, l *Reservations, name string, replicas int32, view func() (core.Snapshot, Surveys, error)) core.Decision {
 	t.Helper()
 	decision, err := l.Decide(key(name), 0, wants(replicas), view)
 	if err != nil {
@@ -62,7 +62,7 @@ func mustDecide(t *testing.T, l *Ledger, name string, replicas int32, view func(
 	return decision
 }
 
-func promisedPods(t *testing.T, l *Ledger, cluster string, want int64) {
+func promisedPods(t *testing.T, l *Reservations, cluster string, want int64) {
 	t.Helper()
 	if got := l.Promised(cluster).Pods; got != want {
 		t.Fatalf("%d pods are promised in %s, want %d", got, cluster, want)
