@@ -35,7 +35,9 @@ func Init(specPath string) error {
 	}
 	environment := []string{"container=trellis", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb"}
 	arguments := []string{initPath, "--system", "--show-status=false", "--log-target=journal-or-kmsg"}
-	return fmt.Errorf("becoming %s: %w", initPath, unix.Exec(initPath, arguments, environment))
+	err := fmt.Errorf("becoming %s: %w", initPath, unix.Exec(initPath, arguments, environment))
+	fmt.Fprintln(report, err)
+	return err
 }
 
 func build(specPath string) error {

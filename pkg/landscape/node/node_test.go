@@ -176,7 +176,8 @@ func TestAwaitReport(t *testing.T) {
 	for report, want := range map[string]string{
 		"ready\n":              "",
 		"network: no bridge\n": "network: no bridge",
-		"":                     "its first process ended without a word (EOF)",
+		"":                     "its first process ended without a word",
+		"ready\nbecoming systemd: no such file\n": "becoming systemd: no such file",
 	} {
 		got := ""
 		if err := awaitReport(strings.NewReader(report)); err != nil {

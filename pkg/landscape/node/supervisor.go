@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -144,17 +143,19 @@ func startInit(spec Spec, specPath string) (*exec.Cmd, Process, error) {
 	return command, identity, nil
 }
 
-// awaitReport reads what the first process says: that it is ready, or what went wrong.
+// awaitReport reads what the first process says: that it is ready, or what went wrong. The report ends when it has become systemd.
 func awaitReport(report io.Reader) error {
-	text, err := bufio.NewReader(report).ReadString('\n')
-	text = strings.TrimSpace(text)
+	said, err := io.ReadAll(report)
+	text := strings.TrimSpace(string(said))
 	switch {
+	case err != nil:
+		return fmt.Errorf("reading what its first process says: %w", err)
 	case text == initReady:
 		return nil
 	case text != "":
-		return errors.New(text)
+		return errors.New(strings.TrimSpace(strings.TrimPrefix(text, initReady)))
 	default:
-		return fmt.Errorf("its first process ended without a word (%w)", err)
+		return errors.New("its first process ended without a word")
 	}
 }
 
