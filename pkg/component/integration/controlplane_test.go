@@ -97,6 +97,16 @@ func TestShootControlPlane(t *testing.T) {
 			return fmt.Errorf("endpoint slices are %v", slicesList.Items)
 		})
 	})
+	t.Run("the issuer's keys are where clients reach them", func(t *testing.T) {
+		described, err := admin.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `"jwks_uri":"https://api.member1.demo.local.trellis.garden:443/openid/v1/jwks"`
+		if !strings.Contains(string(described), want) {
+			t.Errorf("the issuer says of itself %s, want %s", described, want)
+		}
+	})
 	t.Run("the scheduler sees pods", func(t *testing.T) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},

@@ -3,6 +3,7 @@ package kubeapiserver
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,6 +186,10 @@ func optionalFlags(v Values) map[string]string {
 	flags := map[string]string{}
 	if v.AdvertiseAddress != "" {
 		flags["advertise-address"] = v.AdvertiseAddress
+	}
+	if v.PublishedHostname != "" {
+		// Without it the process names the advertise address, and without the port the one that it listens on.
+		flags["external-hostname"] = net.JoinHostPort(v.PublishedHostname, publishedPort)
 	}
 	if hasEgressSelector(v) {
 		flags["egress-selector-config-file"] = configMount + "/files/" + fileEgressSelector

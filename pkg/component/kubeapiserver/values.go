@@ -24,6 +24,8 @@ const (
 	// Port is where the process listens; together with the advertise address it is the endpoint of the
 	// Service "kubernetes" in the cluster.
 	Port int32 = 6443
+	// publishedPort is where the gateway serves the API server's names.
+	publishedPort = "443"
 	// InternalKubeconfigSecret is the fixed name of the Secret with an administrator's kubeconfig for the seed's
 	// processes, under the key "kubeconfig".
 	InternalKubeconfigSecret = "gardener-internal"
@@ -68,6 +70,9 @@ type Values struct {
 	AdvertiseAddress string
 	// ExternalHostnames are the names that clients outside use; they are put into the certificate.
 	ExternalHostnames []string
+	// PublishedHostname is the name in URLs that the process tells of itself, as that of its issuer's keys; default the
+	// first of ExternalHostnames.
+	PublishedHostname string
 	// VPN makes connections to nodes, pods and services of the cluster go through vpn-seed-server; nil without workers.
 	VPN *VPNValues
 	// EgressHost is the name of the seed's egress proxy; empty for none. The manager of the secrets has to know its authority, ca-egress.
@@ -204,6 +209,9 @@ func (v EncryptionValues) schemes() (from, to encryption.Scheme) {
 
 func (v Values) withDefaults() Values {
 	v.ServiceAccounts.Issuer = cmp.Or(v.ServiceAccounts.Issuer, "https://kubernetes.default.svc.cluster.local")
+	if len(v.ExternalHostnames) > 0 {
+		v.PublishedHostname = cmp.Or(v.PublishedHostname, v.ExternalHostnames[0])
+	}
 	v.EventTTL = cmp.Or(v.EventTTL, time.Hour)
 	v.TLSMinVersion = cmp.Or(v.TLSMinVersion, "VersionTLS12")
 	if len(v.APIAudiences) == 0 {

@@ -28,6 +28,7 @@ func (p *Plan) planAPIServer(in *Inputs) error {
 	for _, a := range p.Addresses {
 		values.ExternalHostnames = append(values.ExternalHostnames, strings.TrimPrefix(a.URL, "https://"))
 	}
+	values.PublishedHostname = p.Hostname()
 	values.ServiceAccounts.Issuer = "https://" + p.Hostname()
 	values.AggregatorRouting = true
 	values.IsWorkerless = p.Workerless
