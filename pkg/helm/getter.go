@@ -11,7 +11,7 @@ import (
 )
 
 // clientGetter gives Helm its clients from a rest.Config, where kubectl would read kubeconfig files. Discovery is cached
-// for the life of the getter and refreshed when a kind is not found.
+// until an operation of Helm begins, or custom resource definitions were applied.
 type clientGetter struct {
 	config    *rest.Config
 	discovery discovery.CachedDiscoveryInterface
@@ -32,12 +32,24 @@ func newClientGetter(config *rest.Config) (*clientGetter, error) {
 		return nil, err
 	}
 	cached := memory.NewMemCacheClient(discoveryClient)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
 	return &clientGetter{
 		config:    config,
-		discovery: cached,
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
+		discovery: discoveryWithMapper{CachedDiscoveryInterface: cached, mapper: mapper},
+		mapper:    mapper,
 	}, nil
 }
+
+// discoveryWithMapper lets the mapper forget together with the discovery that it was made from. Helm invalidates
+// discovery at the beginning of an operation, and reads it anew at once: a mapper that was not told would then take
+// what it made before for the newest there is, and not know kinds that came since.
+type discoveryWithMapper struct {
+	discovery.CachedDiscoveryInterface
+	mapper meta.ResettableRESTMapper
+}
+
+// Invalidate implements discovery.CachedDiscoveryInterface.
+func (d discoveryWithMapper) Invalidate() { d.mapper.Reset() }
 
 func (g *clientGetter) inNamespace(namespace string) *clientGetter {
 	other := *g
