@@ -188,7 +188,8 @@ func (r *run) awaitReady(ctx context.Context, c *cluster, objects []*unstructure
 			}
 		}
 		if len(waiting) > 0 {
-			r.Step("waiting for %s", waiting[0])
+			r.reached(fmt.Sprintf("%d of %d ready", len(objects)-len(waiting), len(objects)))
+			r.show("waiting for " + waiting[0])
 		}
 		return strings.Join(waiting, "; "), nil
 	})

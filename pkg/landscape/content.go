@@ -273,6 +273,8 @@ func seedPhase(ctx context.Context, r *run) error {
 		}
 		for _, kind := range []string{"GardenletReady", "SeedSystemComponentsHealthy"} {
 			if status, message := condition(seed, kind); status != "True" {
+				r.reached(kind + " " + status)
+				r.show("waiting for the seed: " + kind + ": " + message)
 				return fmt.Sprintf("seed %s: %s: %s", seedName, kind, message), nil
 			}
 		}
@@ -362,15 +364,23 @@ func shootsPhase(ctx context.Context, r *run) error {
 				waiting = append(waiting, name+": "+err.Error())
 				continue
 			}
+			r.reached(name + " " + shootMilestone(shoot))
 			if reason := shootUnfinished(shoot); reason != "" {
 				waiting = append(waiting, name+" "+reason)
 			}
 		}
 		if len(waiting) > 0 {
-			r.Step("%s", strings.Join(waiting, ", "))
+			r.show("waiting for " + strings.Join(waiting, ", "))
 		}
 		return strings.Join(waiting, "; "), nil
 	})
+}
+
+// shootMilestone says how far a shoot is.
+func shootMilestone(shoot *unstructured.Unstructured) string {
+	operation, _, _ := unstructured.NestedMap(shoot.Object, "status", "lastOperation")
+	unmet := len(unmetConditions(shoot))
+	return fmt.Sprintf("%v at %v%%, %d conditions are not met", operation["state"], operation["progress"], unmet)
 }
 
 // shootUnfinished says what a shoot lacks, or "". When its operation has succeeded, system components may still be on their way:

@@ -39,6 +39,24 @@ func (l *Landscape) Down(progress *Progress) error {
 	if err := node.Cleanup(l.Name); err != nil {
 		return err
 	}
+	return l.leave(progress)
+}
+
+// leave takes the landscape out of the machine's record. The last one gives the machine its kernel settings back; only
+// then is it taken out, so that an interrupted `down` finds them the next time.
+func (l *Landscape) leave(progress *Progress) error {
+	unlock, err := lockRecord()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := recorded()
+	if err != nil {
+		return err
+	}
+	if err := restoreKernelSettings(settingsToRestore(l.Name, all, state.inUse)); err != nil {
+		return err
+	}
 	for _, path := range []string{recordPath(l.Name), lockPath(l.Name)} {
 		if err := remove(path); err != nil {
 			return err
@@ -54,18 +72,11 @@ func removeLandscape(progress *Progress, name, dir string) error {
 	}
 	progress.begin(fmt.Sprintf("Remove landscape %s in %s", name, dir))
 	err := func() error {
-		s, err := readState(filepath.Join(dir, "state.json"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
 		progress.Step("ending the node")
 		if err := node.Stop(filepath.Join(dir, "node")); err != nil {
 			return err
 		}
 		if err := node.Cleanup(name); err != nil {
-			return err
-		}
-		if err := restoreKernelSettings(s.KernelSettings); err != nil {
 			return err
 		}
 		progress.Step("removing %s", dir)
@@ -89,7 +100,7 @@ func removeState(dir string) error {
 // sweep removes what is left of landscapes whose supervisor was killed. Their state folders stay, `up` can use them again.
 func (l *Landscape) sweep(progress *Progress, all []state) error {
 	for _, s := range all {
-		if s.Name == l.Name || s.running() {
+		if s.Name == l.Name || s.inUse() {
 			continue
 		}
 		progress.begin(fmt.Sprintf("Remove what landscape %s in %s left behind", s.Name, s.Dir))

@@ -67,7 +67,7 @@ func (l *Landscape) RotateEncryptionKeys(ctx context.Context, progress *Progress
 		return err
 	}
 	return r.runPhase(ctx, phase{
-		title: "Rotate the garden's encryption keys", run: rotateGardenKeys, timeout: rotationTimeout,
+		title: "Rotate the garden's encryption keys", run: rotateGardenKeys, patience: rotationTimeout,
 		lookAt: []string{fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s get pods,configmap/%s", l.RuntimeKubeconfig(), gardenNS, rotationConfigMap)},
 	})
 }

@@ -15,14 +15,27 @@ var machineSettings = []string{
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/pid_max",
 }
 
-// kernelSettingsBefore returns the machine's values from before there was any landscape.
-func kernelSettingsBefore(others []state) map[string]string {
-	for _, other := range others {
-		if len(other.KernelSettings) > 0 {
-			return other.KernelSettings
+// kernelSettingsBefore returns the machine's values from before there was any of the recorded landscapes; nil when
+// there is none. Each landscape keeps a copy for the ones that go after it.
+func kernelSettingsBefore(recorded []state) map[string]string {
+	for _, s := range recorded {
+		if len(s.KernelSettings) > 0 {
+			return s.KernelSettings
 		}
 	}
-	return readKernelSettings()
+	return nil
+}
+
+// settingsToRestore returns the values that the machine gets back when a landscape goes: none while another one is in
+// use, whose kubelets rely on what they have set. Landscapes that were killed do not count, and what they changed goes
+// back too.
+func settingsToRestore(leaving string, recorded []state, inUse func(state) bool) map[string]string {
+	for _, s := range recorded {
+		if s.Name != leaving && inUse(s) {
+			return nil
+		}
+	}
+	return kernelSettingsBefore(recorded)
 }
 
 func readKernelSettings() map[string]string {

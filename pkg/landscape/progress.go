@@ -1,6 +1,7 @@
 package landscape
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -24,8 +25,11 @@ type Progress struct {
 	// title, detail and start describe the running phase.
 	title, detail string
 	start         time.Time
-	stop          chan struct{}
-	stopped       sync.WaitGroup
+	// seen is what the phase has reached; advanced is called when something is new.
+	seen     map[string]bool
+	advanced func()
+	stop     chan struct{}
+	stopped  sync.WaitGroup
 }
 
 // NewProgress writes to a file, live when that is a terminal.
@@ -59,6 +63,7 @@ func (p *Progress) Write(data []byte) (int, error) {
 func (p *Progress) begin(title string) {
 	p.mutex.Lock()
 	p.title, p.detail, p.start, p.stop = title, "", time.Now(), make(chan struct{})
+	p.seen = map[string]bool{}
 	p.note("%s", title)
 	if !p.live {
 		fmt.Fprintf(p.out, "%s …\n", title)
@@ -70,11 +75,17 @@ func (p *Progress) begin(title string) {
 	}
 }
 
-// Step says what the running phase does at the moment.
+// Step says what the running phase does at the moment, which is progress when it did not do so before.
 func (p *Progress) Step(format string, args ...any) {
+	detail := fmt.Sprintf(format, args...)
+	p.reached(detail)
+	p.show(detail)
+}
+
+// show says what the running phase waits for.
+func (p *Progress) show(detail string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	detail := fmt.Sprintf(format, args...)
 	if detail == p.detail {
 		return
 	}
@@ -82,6 +93,55 @@ func (p *Progress) Step(format string, args ...any) {
 	p.note("  %s", detail)
 	if !p.live {
 		fmt.Fprintf(p.out, "  %6s  %s\n", seconds(time.Since(p.start)), detail)
+	}
+}
+
+// reached notes progress of the running phase. What it had reached before is none: something that fails and is tried
+// again comes to the same places. So texts of errors, which may always be new, do not belong here.
+func (p *Progress) reached(milestone string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.seen[milestone] {
+		return
+	}
+	p.seen[milestone] = true
+	if p.advanced != nil {
+		p.advanced()
+	}
+}
+
+// stalledError says for how long a phase made no progress, and at what it was.
+type stalledError struct {
+	after  time.Duration
+	detail string
+}
+
+func (e *stalledError) Error() string {
+	text := fmt.Sprintf("given up after %s without progress", e.after)
+	if e.detail != "" {
+		text += "; the last step: " + e.detail
+	}
+	return text
+}
+
+// whileProgress returns a context that ends when the running phase makes no progress for that long, with a
+// stalledError as its cause. How long the phase takes does not matter: a slow machine gets there too.
+func (p *Progress) whileProgress(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		cancel(&stalledError{after: limit, detail: p.detail})
+	})
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.advanced = func() { timer.Reset(limit) }
+	return ctx, func() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		p.advanced = nil
+		timer.Stop()
+		cancel(nil)
 	}
 }
 

@@ -29,7 +29,8 @@ type state struct {
 	Dir string `json:"dir"`
 	// Loopback is the host's address for it.
 	Loopback netip.Addr `json:"loopback"`
-	// KernelSettings are the machine's values before the landscape was started.
+	// KernelSettings are the machine's values from before there was any landscape. Those in the machine's record count:
+	// after a reboot the machine may have others.
 	KernelSettings map[string]string `json:"kernelSettings,omitempty"`
 }
 
@@ -38,6 +39,10 @@ func (s state) running() bool {
 	_, ok := node.Running(filepath.Join(s.Dir, "node"))
 	return ok
 }
+
+// inUse says whether the landscape's node runs, or an `up` or `down` of it is under way. The record must be locked: the
+// look at the lock would be in the way of who wants it.
+func (s state) inUse() bool { return s.running() || locked(lockPath(s.Name)) }
 
 func recordPath(name string) string { return filepath.Join(registryDir, name+".json") }
 
@@ -77,30 +82,39 @@ func readState(path string) (state, error) {
 	return s, nil
 }
 
-// state reads what the landscape remembers; ok is false when it was never started.
-func (l *Landscape) state() (s state, ok bool, err error) {
-	s, err = readState(l.path("state.json"))
+// state reads what the landscape remembers: nothing when it was never started.
+func (l *Landscape) state() (state, error) {
+	s, err := readState(l.path("state.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{}, false, nil
+		return state{}, nil
 	}
-	return s, err == nil, err
+	return s, err
 }
 
 // register remembers the landscape in its folder and in the machine's record, and gives it a loopback address. It fails
 // when another clone runs a landscape of the same name.
 func (l *Landscape) register() (state, error) {
-	others, err := l.others()
+	unlock, err := lockRecord()
 	if err != nil {
 		return state{}, err
 	}
-	s, known, err := l.state()
+	defer unlock()
+	all, err := recorded()
 	if err != nil {
 		return state{}, err
 	}
-	if !known {
-		s = state{Name: l.Name, Dir: l.StateDir(), KernelSettings: kernelSettingsBefore(others)}
+	others, err := l.others(all)
+	if err != nil {
+		return state{}, err
 	}
-	s.Dir = l.StateDir()
+	s, err := l.state()
+	if err != nil {
+		return state{}, err
+	}
+	s.Name, s.Dir = l.Name, l.StateDir()
+	if s.KernelSettings = kernelSettingsBefore(all); s.KernelSettings == nil {
+		s.KernelSettings = readKernelSettings()
+	}
 	if !s.running() {
 		// What a node left behind that was not ended properly would hold its ports and volumes.
 		if err := node.Cleanup(l.Name); err != nil {
@@ -113,12 +127,8 @@ func (l *Landscape) register() (state, error) {
 	return s, save(s)
 }
 
-// others returns the landscapes of the machine except this one.
-func (l *Landscape) others() ([]state, error) {
-	all, err := recorded()
-	if err != nil {
-		return nil, err
-	}
+// others returns the recorded landscapes except this one.
+func (l *Landscape) others(all []state) ([]state, error) {
 	var others []state
 	for _, s := range all {
 		if s.Name != l.Name {
@@ -150,15 +160,17 @@ func save(s state) error {
 
 // lock keeps a second `up` or `down` of the landscape away until unlock is called or the process ends.
 func (l *Landscape) lock() (unlock func(), err error) {
-	if err := os.MkdirAll(registryDir, 0o755); err != nil {
-		return nil, fmt.Errorf("record of landscapes: %w", err)
+	unlockRecord, err := lockRecord()
+	if err != nil {
+		return nil, err
 	}
+	defer unlockRecord()
 	path := lockPath(l.Name)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("record of landscapes: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		holder, _ := io.ReadAll(file)
 		file.Close()
 		return nil, fmt.Errorf("another `up` or `down` of landscape %s is running (process %s): wait for it, or end it and try again", l.Name, holder)
@@ -168,6 +180,61 @@ func (l *Landscape) lock() (unlock func(), err error) {
 		return nil, fmt.Errorf("record of landscapes: %w", err)
 	}
 	return func() { file.Close() }, nil
+}
+
+// lockRecord makes the machine's record, and keeps all other landscapes from changing it until unlock is called. It
+// waits for who holds it, who does so for moments only.
+func lockRecord() (unlock func(), err error) {
+	for {
+		if err := os.MkdirAll(registryDir, 0o755); err != nil {
+			return nil, fmt.Errorf("record of landscapes: %w", err)
+		}
+		dir, err := os.Open(registryDir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record of landscapes: %w", err)
+		}
+		if err := flock(dir, unix.LOCK_EX); err != nil {
+			dir.Close()
+			return nil, fmt.Errorf("record of landscapes: locking it: %w", err)
+		}
+		// Whoever held it may have removed the folder.
+		if isAt(dir, registryDir) {
+			return func() { dir.Close() }, nil
+		}
+		dir.Close()
+	}
+}
+
+// isAt says whether an open file is still the one of that path.
+func isAt(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	present, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, present)
+}
+
+// flock locks a file; signals do not end the wait for it.
+func flock(file *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(file.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// locked says whether a process holds the lock of a file.
+func locked(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return flock(file, unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
 func writeAt(file *os.File, text string) error {

@@ -31,8 +31,8 @@ type phase struct {
 	run   func(context.Context, *run) error
 	// lookAt says where to look when the phase fails: commands or files.
 	lookAt []string
-	// timeout bounds the phase.
-	timeout time.Duration
+	// patience is how long the phase may go on without progress.
+	patience time.Duration
 	// afterwards runs in the background while the next phases do. It saves time and must not be needed for anything.
 	afterwards func(context.Context, *run)
 }
@@ -62,17 +62,22 @@ func (l *Landscape) phases() []phase {
 	garden := fmt.Sprintf("bin/kubectl --kubeconfig %s -n garden get pods", l.RuntimeKubeconfig())
 	shoots := fmt.Sprintf("bin/kubectl --kubeconfig %s -n %s describe shoots", l.GardenKubeconfig(), demoNS)
 	return []phase{
-		{name: "host", title: "Check this machine", run: checkHostPhase, timeout: time.Minute},
-		{name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()}, timeout: time.Hour},
-		{name: "node", title: "Start the node", run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"}, timeout: 2 * time.Minute},
-		{name: "runtime", title: "Runtime cluster", run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"}, timeout: 5 * time.Minute},
-		{name: "system", title: "DNS of the runtime cluster", run: systemPhase, lookAt: []string{pods}, timeout: 3 * time.Minute, afterwards: prepullImages},
-		{name: "cloud", title: "Local cloud", run: cloudPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
-		{name: "gateway", title: "Gateway", run: gatewayPhase, lookAt: []string{pods}, timeout: 3 * time.Minute},
-		{name: "garden", title: "Garden", run: gardenPhase, lookAt: []string{garden}, timeout: 5 * time.Minute},
-		{name: "content", title: "Cloud profile, project, extensions", run: contentPhase, lookAt: []string{garden}, timeout: 3 * time.Minute},
-		{name: "seed", title: "Seed", run: seedPhase, lookAt: []string{garden}, timeout: 5 * time.Minute},
-		{name: "shoots", title: "Shoots member1, member2, fleet", run: shootsPhase, lookAt: []string{shoots, "bin/trellisctl ls"}, timeout: 15 * time.Minute},
+		{name: "host", title: "Check this machine", run: checkHostPhase, patience: time.Minute},
+		{name: "build", title: "Build programs and images", run: buildPhase, lookAt: []string{l.Log()}, patience: time.Hour},
+		{name: "node", title: "Start the node",
+			run: nodePhase, lookAt: []string{l.logDir() + "/supervisor.log", l.logDir() + "/node.log"}, patience: 2 * time.Minute},
+		{name: "runtime", title: "Runtime cluster",
+			run: runtimePhase, lookAt: []string{kubelet, l.logDir() + "/containerd.log", l.logDir() + "/pods"}, patience: 5 * time.Minute},
+		{name: "system", title: "DNS of the runtime cluster",
+			run: systemPhase, lookAt: []string{pods}, patience: 3 * time.Minute, afterwards: prepullImages},
+		{name: "cloud", title: "Local cloud", run: cloudPhase, lookAt: []string{pods}, patience: 3 * time.Minute},
+		{name: "gateway", title: "Gateway", run: gatewayPhase, lookAt: []string{pods}, patience: 3 * time.Minute},
+		{name: "garden", title: "Garden", run: gardenPhase, lookAt: []string{garden}, patience: 5 * time.Minute},
+		{name: "content", title: "Cloud profile, project, extensions",
+			run: contentPhase, lookAt: []string{garden}, patience: 3 * time.Minute},
+		{name: "seed", title: "Seed", run: seedPhase, lookAt: []string{garden}, patience: 5 * time.Minute},
+		{name: "shoots", title: "Shoots member1, member2, fleet",
+			run: shootsPhase, lookAt: []string{shoots, "bin/trellisctl ls"}, patience: 15 * time.Minute},
 	}
 }
 
@@ -119,9 +124,9 @@ func (l *Landscape) Up(ctx context.Context, options UpOptions, progress *Progres
 
 // runPhase runs one phase; its error says what to look at and how to go on.
 func (r *run) runPhase(ctx context.Context, p phase) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
 	r.begin(p.title)
+	ctx, cancel := r.whileProgress(ctx, p.patience)
+	defer cancel()
 	err := p.run(ctx, r)
 	r.end(err)
 	if err == nil {
@@ -129,8 +134,9 @@ func (r *run) runPhase(ctx context.Context, p phase) error {
 	}
 	r.note("%v", err)
 	message := fmt.Sprintf("%s: %v", p.title, err)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		message += fmt.Sprintf("\n(given up after %s)", p.timeout)
+	var stalled *stalledError
+	if errors.As(context.Cause(ctx), &stalled) {
+		message += fmt.Sprintf("\n(%v)", stalled)
 	}
 	if len(p.lookAt) > 0 {
 		message += "\n\nWhere to look:\n  " + strings.Join(p.lookAt, "\n  ")
