@@ -73,18 +73,15 @@ func overridePolicies() admissionv1.ValidatingAdmissionPolicySpec {
 		return orEmptyList("o", form) + ".all(p, p.operator == 'remove' ? !has(p.value) : has(p.value))"
 	}
 	keys := func(list, check string) string { return each(list, "!has(o.value) || o.value.all(k, "+check+")") }
-	return whenSpecChanges(policyv1alpha1.GroupVersion.Group, []string{"overridepolicies", "clusteroverridepolicies"}, []variable{
+	return withPathRules(whenSpecChanges(policyv1alpha1.GroupVersion.Group, []string{"overridepolicies", "clusteroverridepolicies"}, []variable{
 		// The older form has the fields of one rule in the spec itself.
 		{"rules", orEmptyList("object.spec", "overrideRules") + " + [object.spec]"},
 		{"selectors", orEmptyList("object.spec", "resourceSelectors")},
 		{"clusterWide", "!has(object.metadata.namespace)"},
 	}, []rule{
 		inOwnNamespace,
-		{each("plaintext", isContentPath("o.path")), "overriders.plaintext: path " + badPath},
 		{each("plaintext", "!(o.path in ['/metadata/labels', '/metadata/annotations']) || !has(o.value) || type(o.value) != map || o.value.all(k, !"+isOwnKey("k")+" && "+mayName("k")+")"),
 			"overriders.plaintext: value must not hold " + ownKeys + ", nor, in an OverridePolicy, annotation " + overrides.AccountAnnotation},
-		{each("imageOverrider", "!has(o.predicate) || "+isContentPath("o.predicate.path")), "overriders.imageOverrider: predicate.path " + badPath},
-		{each("fieldOverrider", isContentPath("o.fieldPath")), "overriders.fieldOverrider: fieldPath " + badPath},
 		{keys("labelsOverrider", "!"+isOwnKey("k")), "overriders.labelsOverrider: value must not hold " + ownKeys},
 		{keys("annotationsOverrider", "!"+isOwnKey("k")), "overriders.annotationsOverrider: value must not hold " + ownKeys},
 		{"variables.clusterWide || variables.selectors.all(s, !(" + isOthersKind("s") + "))",
@@ -101,12 +98,12 @@ func overridePolicies() admissionv1.ValidatingAdmissionPolicySpec {
 			"overriders.annotationsOverrider: value must hold keys of annotations"},
 		{each("fieldOverrider", operations("json")+" && "+operations("yaml")),
 			"overriders.fieldOverrider: operators add and replace need a value, and remove has none"},
-	})
+	}))
 }
 
 const (
 	ownKeys = "keys of karmada.io and trellis.garden, which are the fleet's own"
-	badPath = "must lead to what the object holds, or to a label or annotation in metadata.labels or metadata.annotations that is not the fleet's own (karmada.io, trellis.garden): " +
+	badPath = "a path must lead to what the object holds, or to a label or annotation in metadata.labels or metadata.annotations that is not the fleet's own (karmada.io, trellis.garden): " +
 		"apiVersion, kind, the rest of metadata, and the object as a whole are what it is"
 )
 

@@ -239,11 +239,11 @@ func overridePlaintext(object *unstructured.Unstructured, entry policyv1alpha1.P
 	own := ownMarks(object, entry.Path)
 	document, err := patch(object.Object, entry.Path, entry.Operator, value)
 	if err != nil {
-		return fmt.Errorf("path: %w; give a path that exists, or use operator add", err)
+		return fmt.Errorf("path: %w", err)
 	}
 	changed, ok := document.(map[string]any)
 	if !ok {
-		return fmt.Errorf("path: %q would remove the whole object", entry.Path)
+		return fmt.Errorf("path: %q would replace the whole object by what is none", entry.Path)
 	}
 	object.Object = changed
 	own.restore(object)

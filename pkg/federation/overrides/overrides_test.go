@@ -113,11 +113,31 @@ func TestErrorsNamePolicyAndField(t *testing.T) {
 	tests := map[string]struct{ spec, want string }{
 		"replace of a missing path": {
 			`{overriders: {plaintext: [{path: /spec/nothing/here, operator: replace, value: 1}]}}`,
-			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/spec/nothing" does not exist in the object; give a path that exists, or use operator add`,
+			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/spec/nothing" does not exist in the object; give a path that exists`,
+		},
+		"replace of a missing key": {
+			`{overriders: {plaintext: [{path: /spec/nothing, operator: replace, value: 1}]}}`,
+			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/spec/nothing" does not exist in the object; ` +
+				`give a path that exists, or use operator add`,
+		},
+		"add below a missing path": {
+			`{overriders: {plaintext: [{path: /spec/nothing/at/all, operator: add, value: 1}]}}`,
+			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/spec/nothing" does not exist in the object; ` +
+				`operator add makes only the last step of a path: add "/spec/nothing" before, or give a path that exists`,
+		},
+		"an escape of nothing": {
+			`{overriders: {plaintext: [{path: /metadata/labels/a~2b, operator: add, value: c}]}}`,
+			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/metadata/labels/a~2b" is no JSON pointer: ` +
+				`~ is written ~0, and / in a step is written ~1`,
+		},
+		"removal of the whole": {
+			`{overriders: {plaintext: [{path: "", operator: remove}]}}`,
+			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "" is the whole, which is not removed`,
 		},
 		"remove of a missing key": {
 			`{overrideRules: [{overriders: {}}, {overriders: {plaintext: [{path: /metadata/labels/none, operator: remove}]}}]}`,
-			`OverridePolicy default/p: spec.overrideRules[1].overriders.plaintext[0].path: "/metadata/labels/none" does not exist in the object; give a path that exists, or use operator add`,
+			`OverridePolicy default/p: spec.overrideRules[1].overriders.plaintext[0].path: "/metadata/labels/none" does not exist in the object; ` +
+				`there is nothing to remove: leave the entry out, or give a path that exists`,
 		},
 		"index out of range": {
 			`{overriders: {imageOverrider: [{component: Tag, operator: remove, predicate: {path: /spec/template/spec/containers/5/image}}]}}`,
@@ -125,7 +145,7 @@ func TestErrorsNamePolicyAndField(t *testing.T) {
 		},
 		"key in a scalar": {
 			`{overriders: {plaintext: [{path: /spec/replicas/x, operator: add, value: 1}]}}`,
-			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/spec/replicas" holds neither an object nor a list, so "x" cannot be in it; give a path that exists, or use operator add`,
+			`OverridePolicy default/p: spec.overriders.plaintext[0].path: "/spec/replicas" holds neither an object nor a list, so "x" cannot be in it`,
 		},
 	}
 	for name, tc := range tests {

@@ -1,7 +1,9 @@
 package overrides
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,21 +11,54 @@ import (
 	policyv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/policy/v1alpha1"
 )
 
+// absentError is a step of a path that there is not.
+type absentError struct {
+	at   string
+	last bool
+}
+
+func (e absentError) Error() string { return fmt.Sprintf("%q does not exist in the object", e.at) }
+
+// advice tells how an operation whose path has such a step may be mended.
+func (e absentError) advice(operator policyv1alpha1.OverriderOperator) string {
+	switch {
+	case operator == policyv1alpha1.OverriderOpRemove:
+		return "there is nothing to remove: leave the entry out, or give a path that exists"
+	case operator == policyv1alpha1.OverriderOpReplace && e.last:
+		return "give a path that exists, or use operator add"
+	case operator == policyv1alpha1.OverriderOpAdd:
+		return fmt.Sprintf("operator add makes only the last step of a path: add %q before, or give a path that exists", e.at)
+	}
+	return "give a path that exists"
+}
+
 // patch applies one operation of a JSON patch (RFC 6902) to a decoded document and returns it. The document may be
-// changed in place. A path that the operation needs but the document lacks is an error.
+// changed in place. A path that the operation needs but the document lacks is an error, which says what to do.
 func patch(document any, pointer string, operator policyv1alpha1.OverriderOperator, value any) (any, error) {
+	result, err := patchPointer(document, pointer, operator, value)
+	var absent absentError
+	if errors.As(err, &absent) {
+		err = fmt.Errorf("%w; %s", err, absent.advice(operator))
+	}
+	return result, err
+}
+
+func patchPointer(document any, pointer string, operator policyv1alpha1.OverriderOperator, value any) (any, error) {
 	tokens, err := split(pointer)
 	if err != nil {
 		return nil, err
 	}
 	if len(tokens) == 0 {
 		if operator == policyv1alpha1.OverriderOpRemove {
-			return nil, nil
+			return nil, errors.New(`"" is the whole, which is not removed`)
 		}
 		return value, nil
 	}
 	return patchAt(document, tokens, "", operator, value)
 }
+
+// badEscape is a ~ in a token that stands for nothing.
+var badEscape = regexp.MustCompile(`~([^01]|$)`)
 
 // split turns a JSON pointer (RFC 6901) into its tokens.
 func split(pointer string) ([]string, error) {
@@ -35,6 +70,9 @@ func split(pointer string) ([]string, error) {
 	}
 	tokens := strings.Split(pointer[1:], "/")
 	for i, token := range tokens {
+		if badEscape.MatchString(token) {
+			return nil, fmt.Errorf("%q is no JSON pointer: ~ is written ~0, and / in a step is written ~1", pointer)
+		}
 		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 	}
 	return tokens, nil
@@ -54,7 +92,7 @@ func patchMap(container map[string]any, tokens []string, at string, operator pol
 	key := tokens[0]
 	child, found := container[key]
 	if !found && (len(tokens) > 1 || operator != policyv1alpha1.OverriderOpAdd) {
-		return nil, fmt.Errorf("%q does not exist in the object", at+"/"+escape(key))
+		return nil, absentError{at + "/" + escape(key), len(tokens) == 1}
 	}
 	if len(tokens) > 1 {
 		changed, err := patchAt(child, tokens[1:], at+"/"+escape(key), operator, value)

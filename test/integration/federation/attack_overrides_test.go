@@ -87,9 +87,9 @@ func TestAttackOverrideIsRefused(t *testing.T) {
 	}
 	const what = "metadata.labels or metadata.annotations"
 	tests := map[string]struct{ selectors, overriders, want string }{
-		"whole object":            {onlyPrize, plain("", "replace", fmt.Sprintf(crown, namespace)), "plaintext: path"},
-		"kind":                    {onlyPrize, plain("/kind", "replace", "Secret"), "plaintext: path"},
-		"apiVersion":              {onlyPrize, plain("/apiVersion", "replace", "rbac.authorization.k8s.io/v1"), "plaintext: path"},
+		"whole object":            {onlyPrize, plain("", "replace", fmt.Sprintf(crown, namespace)), "plaintext[0].path"},
+		"kind":                    {onlyPrize, plain("/kind", "replace", "Secret"), "plaintext[0].path"},
+		"apiVersion":              {onlyPrize, plain("/apiVersion", "replace", "rbac.authorization.k8s.io/v1"), "plaintext[0].path"},
 		"metadata":                {onlyPrize, plain("/metadata", "replace", `{name: x, namespace: kube-system}`), what},
 		"namespace":               {onlyPrize, plain("/metadata/namespace", "replace", "kube-system"), what},
 		"name":                    {onlyPrize, plain("/metadata/name", "replace", "x"), what},
@@ -101,8 +101,8 @@ func TestAttackOverrideIsRefused(t *testing.T) {
 		"labels, as a whole":      {onlyPrize, plain("/metadata/labels", "add", `{a: b, work.karmada.io/permanent-id: x}`), "plaintext: value"},
 		"labels overrider":        {onlyPrize, `labelsOverrider: [{operator: add, value: {resourcetemplate.karmada.io/x: "y"}}]`, "labelsOverrider"},
 		"annotations overrider":   {onlyPrize, `annotationsOverrider: [{operator: remove, value: {federation.trellis.garden/content-hash: ""}}]`, "annotationsOverrider"},
-		"image of a namespace":    {onlyPrize, `imageOverrider: [{component: Repository, operator: replace, value: kube-system, predicate: {path: /metadata/namespace}}]`, "imageOverrider: predicate.path"},
-		"document in a name":      {onlyPrize, `fieldOverrider: [{fieldPath: /metadata/name, yaml: [{subPath: "", operator: replace, value: x}]}]`, "fieldOverrider: fieldPath"},
+		"image of a namespace":    {onlyPrize, `imageOverrider: [{component: Repository, operator: replace, value: kube-system, predicate: {path: /metadata/namespace}}]`, "imageOverrider[0].predicate.path"},
+		"document in a name":      {onlyPrize, `fieldOverrider: [{fieldPath: /metadata/name, yaml: [{subPath: "", operator: replace, value: x}]}]`, "fieldOverrider[0].fieldPath"},
 		"RoleBindings":            {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding}`, plain("/subjects", "add", "[]"), "spec.resourceSelectors"},
 		"ResourceQuotas":          {`{apiVersion: v1, kind: ResourceQuota}`, plain("/spec/hard", "add", "{}"), "spec.resourceSelectors"},
 		"type of a Secret":        {`{apiVersion: v1, kind: Secret}`, plain("/type", "add", "kubernetes.io/service-account-token"), "/type"},
@@ -125,7 +125,7 @@ func TestAttackOverrideIsRefused(t *testing.T) {
 	}
 	t.Run("older form", func(t *testing.T) {
 		policy := parse(t, fmt.Sprintf(`{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: older}, spec: {overriders: {%s}}}`, plain("/kind", "replace", "Secret")))
-		if err := alice.Create(ctx, in(namespace, policy[0])); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "plaintext: path") {
+		if err := alice.Create(ctx, in(namespace, policy[0])); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "plaintext[0].path") {
 			t.Errorf("got %v", err)
 		}
 	})

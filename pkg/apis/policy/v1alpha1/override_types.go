@@ -127,7 +127,6 @@ const (
 // PlaintextOverrider is one operation of a JSON patch.
 type PlaintextOverrider struct {
 	// Path is a JSON pointer (RFC 6901).
-	// +kubebuilder:validation:Pattern=`^(/.*)?$`
 	Path string `json:"path"`
 	// Operator is add, remove or replace.
 	// +kubebuilder:validation:Enum=add;remove;replace
@@ -166,7 +165,6 @@ type ImageOverrider struct {
 // ImagePredicate points at a field.
 type ImagePredicate struct {
 	// Path is a JSON pointer (RFC 6901).
-	// +kubebuilder:validation:Pattern=`^(/.*)?$`
 	Path string `json:"path"`
 }
 
@@ -197,7 +195,6 @@ type LabelAnnotationOverrider struct {
 // +kubebuilder:validation:XValidation:rule="has(self.json) != has(self.yaml)",message="give exactly one of json and yaml"
 type FieldOverrider struct {
 	// FieldPath is a JSON pointer (RFC 6901) to the string.
-	// +kubebuilder:validation:Pattern=`^(/.*)?$`
 	FieldPath string `json:"fieldPath"`
 	// JSON changes a JSON document.
 	// +optional
@@ -210,7 +207,6 @@ type FieldOverrider struct {
 // JSONPatchOperation changes a place of a JSON document.
 type JSONPatchOperation struct {
 	// SubPath is a JSON pointer (RFC 6901) into the document.
-	// +kubebuilder:validation:Pattern=`^(/.*)?$`
 	SubPath string `json:"subPath"`
 	// Operator is add, remove or replace.
 	// +kubebuilder:validation:Enum=add;remove;replace
@@ -223,7 +219,6 @@ type JSONPatchOperation struct {
 // YAMLPatchOperation changes a place of a YAML document.
 type YAMLPatchOperation struct {
 	// SubPath is a JSON pointer (RFC 6901) into the document.
-	// +kubebuilder:validation:Pattern=`^(/.*)?$`
 	SubPath string `json:"subPath"`
 	// Operator is add, remove or replace.
 	// +kubebuilder:validation:Enum=add;remove;replace
