@@ -180,6 +180,36 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// What schemas refuse is told with the field and in words, not with a regular expression or without a field.
+func TestErrorsOfSchemasAreReadable(t *testing.T) {
+	namespace := newNamespace(t)
+	const (
+		wave   = `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], rollout: {waves: [%s]}}}`
+		cron   = `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, rules: [{name: a, targetReplicas: 1, schedule: %q}]}}`
+		quota  = `{apiVersion: policy.karmada.io/v1alpha1, kind: FederatedResourceQuota, metadata: {name: %s}, spec: {overall: {cpu: 1}}}`
+		growth = `{apiVersion: fleet.trellis.garden/v1alpha1, kind: FleetGrowth, spec: {machines: [{type: a, capacity: {cpu: 1, memory: 1Gi}}], limits: {machines: 1}, shoots: {maximum: 1, namePrefix: %s, template: {spec: {}}}}}`
+	)
+	for name, tc := range map[string]struct{ good, bad, want string }{
+		"name of a wave":     {fmt.Sprintf(wave, `{name: a-1}`), fmt.Sprintf(wave, `{name: a}, {name: A}`), `spec.rollout.waves[1].name: Invalid value: "A": must consist of small letters`},
+		"share of a wave":    {fmt.Sprintf(wave, `{name: a, maxClusters: 25%}`), fmt.Sprintf(wave, `{name: a, maxClusters: 101%}`), `spec.rollout.waves[0].maxClusters: Invalid value: "101%": must be a number from 1`},
+		"number of a wave":   {fmt.Sprintf(wave, `{name: a, maxClusters: 1}`), fmt.Sprintf(wave, `{name: a, maxClusters: 0}`), `spec.rollout.waves[0].maxClusters: Invalid value: 0: must be a number from 1`},
+		"schedule":           {fmt.Sprintf(cron, "  */5 8-18 * *\t1 "), fmt.Sprintf(cron, "0 8 * *"), `spec.rules[0].schedule: Invalid value: "0 8 * *": must have five fields`},
+		"named schedule":     {fmt.Sprintf(cron, "@daily"), fmt.Sprintf(cron, "@never"), `spec.rules[0].schedule: Invalid value: "@never": must have five fields`},
+		"name of a quota":    {fmt.Sprintf(quota, strings.Repeat("a", 63)), fmt.Sprintf(quota, strings.Repeat("a", 64)), `metadata: Invalid value: name must not be longer than 63 characters`},
+		"prefix of a growth": {fmt.Sprintf(growth, "a-1"), fmt.Sprintf(growth, "a-"), `spec.shoots.namePrefix: Invalid value: "a-": must consist of small letters`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tried(t, namespace, tc.bad)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "<nil>") {
+				t.Errorf("got %v, want it refused with %s", err, tc.want)
+			}
+			if err := tried(t, namespace, tc.good); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // tried creates an object for no more than an answer.
 func tried(t *testing.T, namespace, text string) error {
 	t.Helper()

@@ -73,7 +73,7 @@ type CronFederatedHPARule struct {
 	// @monthly, @yearly and @annually are known.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|\s*\S+(\s+\S+){4}\s*)$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[[:space:]]*[^[:space:]]+([[:space:]]+[^[:space:]]+){4}[[:space:]]*)$')",message="must have five fields (minute, hour, day of the month, month, day of the week), or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
 	Schedule string `json:"schedule"`
 	// TargetReplicas is the number of replicas that is set. Refused for a FederatedHPA.
 	// +kubebuilder:validation:Minimum=0

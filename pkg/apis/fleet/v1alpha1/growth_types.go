@@ -135,7 +135,7 @@ type GrowthShoots struct {
 	// +kubebuilder:validation:Maximum=100
 	Maximum int32 `json:"maximum"`
 	// NamePrefix begins the names of the shoots; a number follows. The garden bounds the length of names.
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must consist of small letters, digits and '-', begin with a letter, and end with a letter or digit"
 	// +kubebuilder:validation:MaxLength=16
 	NamePrefix string `json:"namePrefix"`
 	// Template of the shoots.

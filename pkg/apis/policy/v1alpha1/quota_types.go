@@ -22,7 +22,7 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.overall`,name="Overall",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.overallUsed`,name="Overall-Used",type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="must not be longer than 63 characters: it is the name of the ResourceQuotas in members as well"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="name must not be longer than 63 characters: it is that of the ResourceQuotas in members as well",fieldPath=".metadata"
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type FederatedResourceQuota struct {
 	metav1.TypeMeta `json:",inline"`

@@ -58,7 +58,7 @@ type RolloutWave struct {
 	// Name of the wave.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must consist of small letters, digits and '-', and begin and end with a letter or digit"
 	Name string `json:"name"`
 	// ClusterAffinity matches the clusters. Absent means all.
 	// +optional
@@ -66,8 +66,8 @@ type RolloutWave struct {
 	// MaxClusters bounds how many of them the wave takes, in the order of their names: a number, or a percentage of the clusters that
 	// have the object, rounded up. Absent means no bound.
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1",message="must be a number from 1 on or a percentage from 1% to 100%"
-	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 on or a percentage from 1% to 100%"
 	// +optional
 	MaxClusters *intstr.IntOrString `json:"maxClusters,omitempty"`
 	// SoakSeconds is how long the clusters must have been healthy without a break before the wave is done.
