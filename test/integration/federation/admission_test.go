@@ -195,6 +195,10 @@ func TestErrorsOfSchemasAreReadable(t *testing.T) {
 		"number of a wave":   {fmt.Sprintf(wave, `{name: a, maxClusters: 1}`), fmt.Sprintf(wave, `{name: a, maxClusters: 0}`), `spec.rollout.waves[0].maxClusters: Invalid value: 0: must be a number from 1`},
 		"schedule":           {fmt.Sprintf(cron, "  */5 8-18 * *\t1 "), fmt.Sprintf(cron, "0 8 * *"), `spec.rules[0].schedule: Invalid value: "0 8 * *": must have five fields`},
 		"named schedule":     {fmt.Sprintf(cron, "@daily"), fmt.Sprintf(cron, "@never"), `spec.rules[0].schedule: Invalid value: "@never": must have five fields`},
+		"time zone": {
+			strings.Replace(fmt.Sprintf(cron, "@daily"), "name: a, targetReplicas", "name: a, timeZone: Europe/Berlin, targetReplicas", 1),
+			strings.Replace(fmt.Sprintf(cron, "@daily"), "name: a, targetReplicas", "name: a, timeZone: Mars/X, targetReplicas", 1), "must be a time zone such as Europe/Berlin",
+		},
 		"name of a quota":    {fmt.Sprintf(quota, strings.Repeat("a", 63)), fmt.Sprintf(quota, strings.Repeat("a", 64)), `metadata: Invalid value: name must not be longer than 63 characters`},
 		"prefix of a growth": {fmt.Sprintf(growth, "a-1"), fmt.Sprintf(growth, "a-"), `spec.shoots.namePrefix: Invalid value: "a-": must consist of small letters`},
 	} {

@@ -13,7 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/cluster/v1alpha1"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-garden/trellis/pkg/cron"
+	"github.com/trellis-garden/trellis/pkg/apis/cron"
 )
 
 const (

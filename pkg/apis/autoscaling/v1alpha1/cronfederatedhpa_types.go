@@ -93,6 +93,7 @@ type CronFederatedHPARule struct {
 	Suspend *bool `json:"suspend,omitempty"`
 	// TimeZone of the schedule, for example Europe/Berlin. Absent: UTC.
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == '' || timestamp('2000-01-01T12:00:00Z').getFullYear(self) > 0",message="must be a time zone such as Europe/Berlin"
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 	// SuccessfulHistoryLimit is how many executions that succeeded are kept in the status. Default: 3.

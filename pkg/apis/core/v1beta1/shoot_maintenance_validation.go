@@ -2,12 +2,11 @@ package v1beta1
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/trellis-garden/trellis/pkg/apis/cron"
 )
 
 const (
@@ -136,22 +135,6 @@ func rotationOf(shoot *Shoot) ShootCredentialsRotation {
 	return deref(deref(shoot.Status.Credentials).Rotation)
 }
 
-// cronFields are the fields of a cron expression with their ranges and the names of their values.
-var cronFields = []struct {
-	name        string
-	least, most int
-	names       []string
-}{
-	{name: "minute", least: 0, most: 59},
-	{name: "hour", least: 0, most: 23},
-	{name: "day of month", least: 1, most: 31},
-	{name: "month", least: 1, most: 12, names: []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
-	{name: "day of week", least: 0, most: 7, names: []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
-}
-
-// cronItem is one of the comma-separated items of a field: a value, a range or a star, perhaps with a step.
-var cronItem = regexp.MustCompile(`^(\*|\?|\w+)(?:-(\w+))?(?:/(\d+))?$`)
-
 // validateCron accepts what an ordinary cron accepts: five fields of values, ranges, lists and steps.
 func validateCron(expression *string, path *field.Path) field.ErrorList {
 	if expression == nil || *expression == "" {
@@ -160,46 +143,8 @@ func validateCron(expression *string, path *field.Path) field.ErrorList {
 	if len(*expression) > maxCronLength {
 		return field.ErrorList{field.TooLong(path, *expression, maxCronLength)}
 	}
-	fields := strings.Fields(*expression)
-	if len(fields) != len(cronFields) {
-		return field.ErrorList{field.Invalid(path, *expression, `must be a cron expression of five fields, such as "0 20 * * *" for every day at 20:00`)}
-	}
-	for i, spec := range cronFields {
-		for _, item := range strings.Split(fields[i], ",") {
-			if !validCronItem(item, spec.least, spec.most, spec.names) {
-				return field.ErrorList{field.Invalid(path, *expression, fmt.Sprintf("the field for the %s must hold values between %d and %d", spec.name, spec.least, spec.most))}
-			}
-		}
+	if _, err := cron.Parse(*expression); err != nil {
+		return field.ErrorList{field.Invalid(path, *expression, err.Error())}
 	}
 	return nil
-}
-
-func validCronItem(item string, least, most int, names []string) bool {
-	parts := cronItem.FindStringSubmatch(item)
-	if parts == nil || parts[3] == "0" {
-		return false
-	}
-	star := parts[1] == "*" || parts[1] == "?"
-	if star {
-		return parts[2] == ""
-	}
-	first, ok := cronValue(parts[1], least, names)
-	if !ok || first < least || first > most {
-		return false
-	}
-	if parts[2] == "" {
-		return true
-	}
-	last, ok := cronValue(parts[2], least, names)
-	return ok && last >= first && last <= most
-}
-
-func cronValue(value string, least int, names []string) (int, bool) {
-	for i, name := range names {
-		if strings.EqualFold(value, name) {
-			return least + i, true
-		}
-	}
-	number, err := strconv.Atoi(value)
-	return number, err == nil
 }

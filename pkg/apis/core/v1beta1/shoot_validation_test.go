@@ -84,7 +84,7 @@ func TestValidateShoot(t *testing.T) {
 		}, "", ""},
 		{"hibernation at 25 o'clock", func(s *Shoot) {
 			s.Spec.Hibernation = &Hibernation{Schedules: []HibernationSchedule{{Start: ptr.To("0 25 * * *")}}}
-		}, "spec.hibernation.schedules[0].start", "hour must hold values between 0 and 23"},
+		}, "spec.hibernation.schedules[0].start", "above maximum (23)"},
 		{"hibernation with six fields", func(s *Shoot) {
 			s.Spec.Hibernation = &Hibernation{Schedules: []HibernationSchedule{{Start: ptr.To("0 0 25 * * *")}}}
 		}, "spec.hibernation.schedules[0].start", "five fields"},

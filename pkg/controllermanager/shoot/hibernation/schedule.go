@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
-	"github.com/trellis-garden/trellis/pkg/cron"
+	"github.com/trellis-garden/trellis/pkg/apis/cron"
 )
 
 // trigger is a time at which a shoot falls asleep or wakes up.

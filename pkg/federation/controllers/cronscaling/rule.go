@@ -3,23 +3,16 @@ package cronscaling
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/autoscaling/v1alpha1"
-	"github.com/trellis-garden/trellis/pkg/cron"
+	"github.com/trellis-garden/trellis/pkg/apis/cron"
 )
 
 // catchUp is how late an execution may come. A time that was missed by more, because nothing ran in the fleet, is recorded as failed.
 const catchUp = time.Hour
-
-// names of schedules, as in CronJobs.
-var names = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
-	"@hourly": "0 * * * *",
-}
 
 // schedule is a rule's, with its time zone.
 type schedule struct {
@@ -35,11 +28,7 @@ func scheduleOf(rule *autoscalingv1alpha1.CronFederatedHPARule) (schedule, error
 			return schedule{}, fmt.Errorf("timeZone: %w", err)
 		}
 	}
-	text := strings.TrimSpace(rule.Schedule)
-	if full, found := names[text]; found {
-		text = full
-	}
-	expression, err := cron.Parse(text)
+	expression, err := cron.ParseNamed(rule.Schedule)
 	if err != nil {
 		return schedule{}, fmt.Errorf("schedule: %w", err)
 	}
