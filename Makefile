@@ -39,6 +39,7 @@ images: landscape ## Build programs and images, and start nothing
 # The package that takes longest comes first: the go command keeps the order, and the rest runs on the other cores meanwhile.
 test: bin/kubernetes ## Run unit and integration tests
 	go test -timeout 20m ./test/integration/federation ./...
+	go -C test/schedulerfilters test -timeout 10m ./...
 
 test-race: bin/kubernetes ## Run those of the federation with the race detector, in PACKAGES or all; slow, and needs a C compiler
 	CGO_ENABLED=1 go test -race -count=1 -timeout 90m $(or $(PACKAGES),./pkg/federation/... ./test/integration/federation)

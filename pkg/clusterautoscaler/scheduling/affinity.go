@@ -28,35 +28,46 @@ func (c *Cluster) affine(pod *corev1.Pod, node *Node) error {
 	return c.accompanied(pod, node)
 }
 
-// accompanied refuses nodes without the pods that the pod must be with. The first of a group that wants to be with itself may
-// be anywhere.
+// accompanied refuses nodes without the pods that the pod must be with: those that all of its terms mean, in the node's domain of each term.
+// The first of a group that wants to be with itself may be anywhere.
 func (c *Cluster) accompanied(pod *corev1.Pod, node *Node) error {
-	for _, term := range requiredAffinity(pod) {
-		wanted := func(other *corev1.Pod) bool { return c.selects(pod, term, other) }
-		if c.inDomain(node, term.TopologyKey, wanted) {
-			continue
-		}
-		if _, labelled := node.Labels[term.TopologyKey]; labelled && wanted(pod) && !c.anywhere(wanted) {
-			continue
-		}
-		return fmt.Errorf("no pod that it must be with is in the same %s", term.TopologyKey)
+	terms := requiredAffinity(pod)
+	wanted := func(other *corev1.Pod) bool {
+		return !slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool { return !c.selects(pod, term, other) })
 	}
-	return nil
+	missing := ""
+	for _, term := range terms {
+		if _, labelled := node.Labels[term.TopologyKey]; !labelled {
+			return fmt.Errorf("the node has no label %s, by which it must be with other pods", term.TopologyKey)
+		}
+		if !c.inDomain(node, term.TopologyKey, wanted) {
+			missing = term.TopologyKey
+		}
+	}
+	if missing == "" || wanted(pod) && !c.inAnyDomain(terms, wanted) {
+		return nil
+	}
+	return fmt.Errorf("no pod that it must be with is in the same %s", missing)
 }
 
-// inDomain says whether a pod that matches is in the node's domain.
-func (c *Cluster) inDomain(node *Node, key string, matches func(*corev1.Pod) bool) bool {
-	for _, name := range c.order {
-		if sameDomain(c.nodes[name], node, key) && slices.ContainsFunc(c.nodes[name].Pods, matches) {
+// inAnyDomain says whether a pod that matches is on a node with the label of one of the terms.
+func (c *Cluster) inAnyDomain(terms []corev1.PodAffinityTerm, matches func(*corev1.Pod) bool) bool {
+	for _, node := range c.nodes {
+		labelled := slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool {
+			_, found := node.Labels[term.TopologyKey]
+			return found
+		})
+		if labelled && slices.ContainsFunc(node.Pods, matches) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *Cluster) anywhere(matches func(*corev1.Pod) bool) bool {
-	for _, node := range c.nodes {
-		if slices.ContainsFunc(node.Pods, matches) {
+// inDomain says whether a pod that matches is in the node's domain.
+func (c *Cluster) inDomain(node *Node, key string, matches func(*corev1.Pod) bool) bool {
+	for _, name := range c.order {
+		if sameDomain(c.nodes[name], node, key) && slices.ContainsFunc(c.nodes[name].Pods, matches) {
 			return true
 		}
 	}

@@ -19,6 +19,10 @@ func untainted(pod *corev1.Pod, node *Node) error {
 	if node.Spec.Unschedulable {
 		taints = append([]corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}, taints...)
 	}
+	return tolerated(pod, taints)
+}
+
+func tolerated(pod *corev1.Pod, taints []corev1.Taint) error {
 	taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(taint *corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 	}, false)
@@ -69,9 +73,16 @@ func hasPorts(pod *corev1.Pod, node *Node) error {
 	return nil
 }
 
+// hostPorts are those of containers, and of init containers that go on running.
 func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
+	containers := pod.Spec.Containers
+	for _, container := range pod.Spec.InitContainers {
+		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			containers = append(containers[:len(containers):len(containers)], container)
+		}
+	}
 	var ports []corev1.ContainerPort
-	for _, container := range pod.Spec.Containers {
+	for _, container := range containers {
 		for _, port := range container.Ports {
 			if port.HostPort != 0 {
 				ports = append(ports, port)

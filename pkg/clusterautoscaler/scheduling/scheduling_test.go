@@ -60,6 +60,13 @@ func port(number int32) func(*corev1.Pod) {
 	}
 }
 
+func sidecarPort(number int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		always := corev1.ContainerRestartPolicyAlways
+		p.Spec.InitContainers = []corev1.Container{{RestartPolicy: &always, Ports: []corev1.ContainerPort{{HostPort: number}}}}
+	}
+}
+
 func TestFits(t *testing.T) {
 	tainted := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
@@ -73,25 +80,47 @@ func TestFits(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"empty":         {node("n", nil), nil, pod("p", "2", nil), ""},
-		"too big":       {node("n", nil), []*corev1.Pod{pod("a", "1", nil)}, pod("p", "1500m", nil), "of cpu is wanted"},
-		"too many":      {node("n", nil), []*corev1.Pod{pod("a", "0", nil), pod("b", "0", nil), pod("c", "0", nil)}, pod("p", "0", nil), "of pods is wanted"},
-		"tainted":       {node("n", tainted), nil, pod("p", "1", nil), "dedicated=db:NoSchedule"},
-		"tolerated":     {node("n", tainted), nil, pod("p", "1", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }), ""},
-		"cordoned":      {node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), nil, pod("p", "1", nil), "unschedulable"},
-		"other label":   {node("n", nil), nil, pod("p", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), "node selector"},
-		"port taken":    {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(80)), "port 80"},
-		"port free":     {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(81)), ""},
-		"apart":         {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", apart(corev1.LabelHostname)), "must not be with"},
-		"kept away":     {node("n", nil), []*corev1.Pod{pod("a", "0", apart(corev1.LabelHostname))}, pod("p", "0", nil), "does not want it"},
-		"first of all":  {node("n", nil), nil, pod("p", "0", together(corev1.LabelHostname)), ""},
-		"together":      {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", together(corev1.LabelHostname)), ""},
-		"alone":         {node("n", nil), nil, pod("p", "0", func(p *corev1.Pod) { together(corev1.LabelHostname)(p); p.Labels = nil }), "must be with"},
-		"skewed":        {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", spreadBy(corev1.LabelHostname)), "a skew of 2"},
-		"spread":        {node("n", nil), nil, pod("p", "0", spreadBy(corev1.LabelHostname)), ""},
-		"no such label": {node("n", nil), nil, pod("p", "0", spreadBy("rack")), "no label rack"},
-		"far volume":    {node("n", func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "b" }), nil, pod("p", "0", volume), "volume pv"},
-		"near volume":   {node("n", nil), nil, pod("p", "0", volume), ""},
+		"empty":                  {node("n", nil), nil, pod("p", "2", nil), ""},
+		"too big":                {node("n", nil), []*corev1.Pod{pod("a", "1", nil)}, pod("p", "1500m", nil), "of cpu is wanted"},
+		"too many":               {node("n", nil), []*corev1.Pod{pod("a", "0", nil), pod("b", "0", nil), pod("c", "0", nil)}, pod("p", "0", nil), "of pods is wanted"},
+		"tainted":                {node("n", tainted), nil, pod("p", "1", nil), "dedicated=db:NoSchedule"},
+		"tolerated":              {node("n", tainted), nil, pod("p", "1", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }), ""},
+		"cordoned":               {node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), nil, pod("p", "1", nil), "unschedulable"},
+		"other label":            {node("n", nil), nil, pod("p", "1", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }), "node selector"},
+		"port taken":             {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(80)), "port 80"},
+		"port free":              {node("n", nil), []*corev1.Pod{pod("a", "0", port(80))}, pod("p", "0", port(81)), ""},
+		"apart":                  {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", apart(corev1.LabelHostname)), "must not be with"},
+		"kept away":              {node("n", nil), []*corev1.Pod{pod("a", "0", apart(corev1.LabelHostname))}, pod("p", "0", nil), "does not want it"},
+		"first of all":           {node("n", nil), nil, pod("p", "0", together(corev1.LabelHostname)), ""},
+		"together":               {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", together(corev1.LabelHostname)), ""},
+		"alone":                  {node("n", nil), nil, pod("p", "0", func(p *corev1.Pod) { together(corev1.LabelHostname)(p); p.Labels = nil }), "must be with"},
+		"skewed":                 {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", spreadBy(corev1.LabelHostname)), "a skew of 2"},
+		"spread":                 {node("n", nil), nil, pod("p", "0", spreadBy(corev1.LabelHostname)), ""},
+		"no such label":          {node("n", nil), nil, pod("p", "0", spreadBy("rack")), "no label rack"},
+		"port of one that stays": {node("n", nil), []*corev1.Pod{pod("a", "0", sidecarPort(80))}, pod("p", "0", port(80)), "port 80"},
+		"with two kinds": {
+			node("n", nil), []*corev1.Pod{pod("a", "0", nil), pod("b", "0", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "db"} })},
+			pod("p", "0", func(p *corev1.Pod) {
+				together(corev1.LabelHostname)(p)
+				affinity := p.Spec.Affinity.PodAffinity
+				affinity.RequiredDuringSchedulingIgnoredDuringExecution = append(affinity.RequiredDuringSchedulingIgnoredDuringExecution,
+					corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "db"}}, TopologyKey: corev1.LabelHostname})
+			}), "must be with", // one pod that both terms mean
+		},
+		"spread of all": {node("n", nil), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", func(p *corev1.Pod) {
+			spreadBy(corev1.LabelHostname)(p)
+			p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
+		}), ""},
+		"spread by two labels": {
+			node("n", func(n *corev1.Node) { n.Labels["rack"] = "1" }), []*corev1.Pod{pod("a", "0", nil)}, pod("p", "0", func(p *corev1.Pod) {
+				spreadBy(corev1.LabelHostname)(p)
+				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+					MaxSkew: 5, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web,
+				})
+			}), "", // the other node has no rack, and does not count
+		},
+		"far volume":  {node("n", func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "b" }), nil, pod("p", "0", volume), "volume pv"},
+		"near volume": {node("n", nil), nil, pod("p", "0", volume), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := New(Facts{Claims: map[string]*corev1.PersistentVolume{"default/data": inZone("a")}})

@@ -42,13 +42,13 @@ func (c *Cluster) countByDomain(pod *corev1.Pod, constraint corev1.TopologySprea
 	counts := map[string]int32{}
 	for _, name := range c.order {
 		node := c.nodes[name]
-		domain, found := node.Labels[constraint.TopologyKey]
-		if !found || !counted(pod, node, constraint) {
+		if !inAllDomains(pod, node) || !counted(pod, node, constraint) {
 			continue
 		}
+		domain := node.Labels[constraint.TopologyKey]
 		counts[domain] += 0
 		for _, other := range node.Pods {
-			if other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && matches(selector, other.Labels) {
+			if other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && selectsOthers(selector) && matches(selector, other.Labels) {
 				counts[domain]++
 			}
 		}
@@ -56,11 +56,26 @@ func (c *Cluster) countByDomain(pod *corev1.Pod, constraint corev1.TopologySprea
 	return counts
 }
 
+// selectsOthers is false for a selector that is empty, by which kube-scheduler counts no pods, though it means all of them.
+func selectsOthers(selector *metav1.LabelSelector) bool {
+	return selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0
+}
+
+// inAllDomains: by none of its constraints does a pod count nodes that lack the label of another.
+func inAllDomains(pod *corev1.Pod, node *Node) bool {
+	for _, constraint := range pod.Spec.TopologySpreadConstraints {
+		if _, found := node.Labels[constraint.TopologyKey]; !found && constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
+			return false
+		}
+	}
+	return true
+}
+
 // counted follows the constraint's policies: by default nodes count by the pod's node affinity, whatever their taints.
 func counted(pod *corev1.Pod, node *Node, constraint corev1.TopologySpreadConstraint) bool {
 	byAffinity := constraint.NodeAffinityPolicy == nil || *constraint.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
 	byTaints := constraint.NodeTaintsPolicy != nil && *constraint.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-	return (!byAffinity || selected(pod, node) == nil) && (!byTaints || untainted(pod, node) == nil)
+	return (!byAffinity || selected(pod, node) == nil) && (!byTaints || tolerated(pod, node.Spec.Taints) == nil)
 }
 
 // least is the smallest count; 0 where there are fewer domains than the constraint wants.
