@@ -190,11 +190,11 @@ func TestErrorsOfSchemasAreReadable(t *testing.T) {
 		growth = `{apiVersion: fleet.trellis.garden/v1alpha1, kind: FleetGrowth, spec: {machines: [{type: a, capacity: {cpu: 1, memory: 1Gi}}], limits: {machines: 1}, shoots: {maximum: 1, namePrefix: %s, template: {spec: {}}}}}`
 	)
 	for name, tc := range map[string]struct{ good, bad, want string }{
-		"name of a wave":     {fmt.Sprintf(wave, `{name: a-1}`), fmt.Sprintf(wave, `{name: a}, {name: A}`), `spec.rollout.waves[1].name: Invalid value: "A": must consist of small letters`},
-		"share of a wave":    {fmt.Sprintf(wave, `{name: a, maxClusters: 25%}`), fmt.Sprintf(wave, `{name: a, maxClusters: 101%}`), `spec.rollout.waves[0].maxClusters: Invalid value: "101%": must be a number from 1`},
-		"number of a wave":   {fmt.Sprintf(wave, `{name: a, maxClusters: 1}`), fmt.Sprintf(wave, `{name: a, maxClusters: 0}`), `spec.rollout.waves[0].maxClusters: Invalid value: 0: must be a number from 1`},
-		"schedule":           {fmt.Sprintf(cron, "  */5 8-18 * *\t1 "), fmt.Sprintf(cron, "0 8 * *"), `spec.rules[0].schedule: Invalid value: "0 8 * *": must have five fields`},
-		"named schedule":     {fmt.Sprintf(cron, "@daily"), fmt.Sprintf(cron, "@never"), `spec.rules[0].schedule: Invalid value: "@never": must have five fields`},
+		"name of a wave":   {fmt.Sprintf(wave, `{name: a-1}`), fmt.Sprintf(wave, `{name: a}, {name: A}`), `spec.rollout.waves[1].name: Invalid value: "A": must consist of small letters`},
+		"share of a wave":  {fmt.Sprintf(wave, `{name: a, maxClusters: 25%}`), fmt.Sprintf(wave, `{name: a, maxClusters: 101%}`), `spec.rollout.waves[0].maxClusters: Invalid value: "101%": must be a number from 1`},
+		"number of a wave": {fmt.Sprintf(wave, `{name: a, maxClusters: 1}`), fmt.Sprintf(wave, `{name: a, maxClusters: 0}`), `spec.rollout.waves[0].maxClusters: Invalid value: 0: must be a number from 1`},
+		"schedule":         {fmt.Sprintf(cron, "  */5 8-18 * *\t1 "), fmt.Sprintf(cron, "0 8 * *"), `spec.rules[0].schedule: Invalid value: "0 8 * *": must have five fields`},
+		"named schedule":   {fmt.Sprintf(cron, "@daily"), fmt.Sprintf(cron, "@never"), `spec.rules[0].schedule: Invalid value: "@never": must have five fields`},
 		"time zone": {
 			strings.Replace(fmt.Sprintf(cron, "@daily"), "name: a, targetReplicas", "name: a, timeZone: Europe/Berlin, targetReplicas", 1),
 			strings.Replace(fmt.Sprintf(cron, "@daily"), "name: a, targetReplicas", "name: a, timeZone: Mars/X, targetReplicas", 1), "must be a time zone such as Europe/Berlin",
