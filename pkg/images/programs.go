@@ -36,7 +36,43 @@ const (
 	nonRoot     = "65532:65532"
 )
 
-// programs lists every program that is built from the main module.
+// Extension is one of this repository. It has a chart below charts/, and example/controller-registration.yaml.
+type Extension struct {
+	// Name is that of its ControllerRegistration, its program, its image and its entry in charts/images.yaml.
+	Name string
+	// Dir is its folder, below the root of the repository.
+	Dir string
+	// privileged images have tools for networks, and run as root.
+	privileged bool
+}
+
+// Extensions are all of this repository. They are built, and registered with the garden of a local landscape.
+var Extensions = []Extension{
+	{Name: "provider-local", Dir: "extensions/provider-local", privileged: true},
+	{Name: "networking-flannel", Dir: "extensions/networking-flannel"},
+	{Name: "os-debian", Dir: "extensions/os-debian"},
+	{Name: "extension-federation", Dir: "extensions/federation"},
+}
+
+// program of an extension.
+func (e Extension) program() program {
+	p := program{name: e.Name, pkg: "./" + e.Dir + "/cmd/" + e.Name, image: true, base: baseStatic, user: nonRoot}
+	if e.privileged {
+		p.base, p.user = baseNetwork, ""
+	}
+	return p
+}
+
+// allPrograms are all that are built from the main module.
+func allPrograms() []program {
+	all := slices.Clone(programs)
+	for _, e := range Extensions {
+		all = append(all, e.program())
+	}
+	return all
+}
+
+// programs lists every program that is built from the main module, but those of Extensions.
 var programs = []program{
 	{name: "garden-apiserver", pkg: "./cmd/garden-apiserver", image: true, base: baseStatic, user: nonRoot},
 	{name: "garden-controller-manager", pkg: "./cmd/garden-controller-manager", image: true, base: baseStatic, user: nonRoot},
@@ -51,13 +87,9 @@ var programs = []program{
 	{name: "pause", pkg: "./images/pause"},
 	{name: "trellisctl", pkg: "./cmd/trellisctl"},
 	{name: "machine-controller-manager", pkg: "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager", image: true, base: baseStatic, user: nonRoot},
-	{name: "provider-local", pkg: "./extensions/provider-local/cmd/provider-local", image: true, base: baseNetwork},
 	{name: "terraform-provider-local", pkg: "./extensions/provider-local/cmd/terraform-provider-local"},
 	{name: "cni-local-cloud", pkg: "./extensions/provider-local/cmd/cni-local-cloud"},
-	{name: "networking-flannel", pkg: "./extensions/networking-flannel/cmd/networking-flannel", image: true, base: baseStatic, user: nonRoot},
 	{name: "cni-flannel", pkg: "./extensions/networking-flannel/cmd/cni-flannel"},
-	{name: "os-debian", pkg: "./extensions/os-debian/cmd/os-debian", image: true, base: baseStatic, user: nonRoot},
-	{name: "extension-federation", pkg: "./extensions/federation/cmd/extension-federation", image: true, base: baseStatic, user: nonRoot},
 }
 
 // module is a third-party program built from a nested module under images/.
@@ -114,8 +146,9 @@ func kubernetes(version string) module {
 
 // buildPrograms compiles all programs of the main module in one call, which links only what changed.
 func (b *builder) buildPrograms(ctx context.Context) error {
-	packages := make([]string, 0, len(programs))
-	for _, p := range programs {
+	all := allPrograms()
+	packages := make([]string, 0, len(all))
+	for _, p := range all {
 		if len(b.Programs) == 0 || slices.Contains(b.Programs, p.name) {
 			packages = append(packages, p.pkg)
 		}

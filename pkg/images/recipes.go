@@ -217,7 +217,7 @@ func (b *builder) binaryLayer(name string, entries ...LayerEntry) (Layer, error)
 }
 
 func (b *builder) ownImages(context.Context) error {
-	for _, p := range programs {
+	for _, p := range allPrograms() {
 		if !p.image {
 			continue
 		}

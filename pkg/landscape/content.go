@@ -23,6 +23,7 @@ import (
 	"github.com/trellis-garden/trellis/charts"
 	seedmanagementv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/helm"
+	"github.com/trellis-garden/trellis/pkg/images"
 )
 
 const (
@@ -32,14 +33,6 @@ const (
 
 func coreKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: core, Version: "v1beta1", Kind: kind}
-}
-
-// extensions are the extensions of the local landscape: name, and folder of the chart.
-var extensions = []struct{ name, dir string }{
-	{"provider-local", "extensions/provider-local"},
-	{"networking-flannel", "extensions/networking-flannel"},
-	{"os-debian", "extensions/os-debian"},
-	{"extension-federation", "extensions/federation"},
 }
 
 // keep returns a file of the state folder, made when it is missing.
@@ -74,9 +67,9 @@ func contentPhase(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	for _, extension := range extensions {
-		r.Step("extension %s", extension.name)
-		if err := r.registerExtension(ctx, garden, extension.name, extension.dir); err != nil {
+	for _, extension := range images.Extensions {
+		r.Step("extension %s", extension.Name)
+		if err := r.registerExtension(ctx, garden, extension.Name, extension.Dir); err != nil {
 			return err
 		}
 	}
