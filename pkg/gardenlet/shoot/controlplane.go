@@ -13,7 +13,6 @@ import (
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/extensions/v1alpha1"
 	"github.com/trellis-garden/trellis/pkg/component"
-	"github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/etcd"
 	"github.com/trellis-garden/trellis/pkg/component/kubeapiserver"
 	"github.com/trellis-garden/trellis/pkg/component/kubecontrollermanager"
@@ -83,7 +82,7 @@ func (o *Operation) awaitKubeAPIServer(ctx context.Context) error {
 	if err := o.kubeAPIServer().Wait(ctx); err != nil || !o.Plan.Rotation.ReplacesAuthorities {
 		return err
 	}
-	values := o.kubeAPIServerValues()
+	values := o.Plan.APIServer.Values
 	values.KeepInternalKubeconfig = false
 	return kubeapiserver.New(o.Seed, o.Plan.Namespace, o.secrets, values).GenerateKubeconfigs(ctx)
 }
@@ -149,39 +148,12 @@ func (o *Operation) deployProviderControlPlane(ctx context.Context) error {
 
 // etcd is the component of one etcd.
 func (o *Operation) etcd(role etcd.Role) component.Component {
-	return etcd.New(o.Seed, o.Plan.Namespace, o.secrets, etcd.Values{
-		Role: role, Image: o.Plan.Images["etcd-steward"], Replicas: 1, MinAllowed: leastOfEtcd(o.Plan.Kubernetes.ETCD, role),
-		MinimumCapacity: o.Plan.Seed.MinimumVolumeSize, TrafficDistribution: o.Plan.Seed.TrafficDistribution,
-	})
-}
-
-// leastOfEtcd are the least requests that the user wants an etcd to have.
-func leastOfEtcd(user *gardencorev1beta1.ETCD, role etcd.Role) corev1.ResourceList {
-	if user == nil {
-		return nil
-	}
-	config := user.Main
+	values := o.Plan.ControlPlane.ETCDMain
 	if role == etcd.Events {
-		config = user.Events
+		values = o.Plan.ControlPlane.ETCDEvents
 	}
-	if config == nil || config.Autoscaling == nil {
-		return nil
-	}
-	return config.Autoscaling.MinAllowed
-}
-
-// kubeAPIServerValues are the settings of kube-apiserver.
-func (o *Operation) kubeAPIServerValues() kubeapiserver.Values {
-	values := o.Plan.APIServer.Values
-	values.Version, values.Image, values.Replicas = o.Plan.KubernetesVersion, o.Plan.Images["kube-apiserver"], 1
-	values.ServiceNetworks, values.TrafficDistribution = o.Plan.Networks.Services, o.Plan.Seed.TrafficDistribution
-	values.Encryption.From = o.Plan.Rotation.Encryption.From
-	values.KeepOldServiceAccountKey, values.KeepInternalKubeconfig = o.Plan.Rotation.KeepOldServiceAccountKey, o.Plan.Rotation.ReplacesAuthorities
-	values.EgressHost, values.EgressImage = egress.Host, o.Plan.Images["vpn"]
-	if !o.Plan.Workerless {
-		values.VPN = &kubeapiserver.VPNValues{}
-	}
-	return values
+	values.Role = role
+	return etcd.New(o.Seed, o.Plan.Namespace, o.secrets, values)
 }
 
 // deployVPNSeedServer deploys the seed's end of the tunnel, whose key the gateway takes from the Namespace.
@@ -216,55 +188,19 @@ func giveKey(ctx context.Context, seed client.Client, name, key string) error {
 
 // vpnSeedServer is the seed's end of the tunnel.
 func (o *Operation) vpnSeedServer() component.Component {
-	return vpnseedserver.New(o.Seed, o.Plan.Namespace, o.secrets, vpnseedserver.Values{
-		Image: o.Plan.Images["vpn"], Replicas: 1, ClusterDNS: o.Plan.Networks.DNS,
-		NodeNetworks: o.nodeNetworks(), PodNetworks: o.Plan.Networks.Pods, ServiceNetworks: o.Plan.Networks.Services,
-	})
+	values := o.Plan.ControlPlane.VPNSeedServer
+	values.NodeNetworks = o.nodeNetworks()
+	return vpnseedserver.New(o.Seed, o.Plan.Namespace, o.secrets, values)
 }
 
 // kubeControllerManager is the component.
 func (o *Operation) kubeControllerManager() component.Component {
-	values := kubecontrollermanager.Values{
-		Version: o.Plan.KubernetesVersion, Image: o.Plan.Images["kube-controller-manager"], Replicas: 1, ClusterName: o.Plan.Namespace,
-		PodNetworks: o.Plan.Networks.Pods, ServiceNetworks: o.Plan.Networks.Services, IsWorkerless: o.Plan.Workerless,
-	}
-	if user := o.Plan.Kubernetes.KubeControllerManager; user != nil {
-		values.FeatureGates = user.FeatureGates
-		values.NodeCIDRMaskSize, values.NodeCIDRMaskSizeIPv6 = int(ptr.Deref(user.NodeCIDRMaskSize, 0)), int(ptr.Deref(user.NodeCIDRMaskSizeIPv6, 0))
-		values.ExtraArgs = controllerManagerArguments(user)
-	}
-	return kubecontrollermanager.New(o.Seed, o.Plan.Namespace, o.secrets, values)
-}
-
-// controllerManagerArguments renders the user's settings that have no field of their own.
-func controllerManagerArguments(user *gardencorev1beta1.KubeControllerManagerConfig) map[string]string {
-	arguments := map[string]string{}
-	duration := func(name string, value *metav1.Duration) {
-		if value != nil {
-			arguments[name] = value.Duration.String()
-		}
-	}
-	duration("node-monitor-grace-period", user.NodeMonitorGracePeriod)
-	if hpa := user.HorizontalPodAutoscalerConfig; hpa != nil {
-		duration("horizontal-pod-autoscaler-cpu-initialization-period", hpa.CPUInitializationPeriod)
-		duration("horizontal-pod-autoscaler-downscale-stabilization", hpa.DownscaleStabilization)
-		duration("horizontal-pod-autoscaler-initial-readiness-delay", hpa.InitialReadinessDelay)
-		duration("horizontal-pod-autoscaler-sync-period", hpa.SyncPeriod)
-		if hpa.Tolerance != nil {
-			arguments["horizontal-pod-autoscaler-tolerance"] = fmt.Sprint(*hpa.Tolerance)
-		}
-	}
-	return arguments
+	return kubecontrollermanager.New(o.Seed, o.Plan.Namespace, o.secrets, o.Plan.ControlPlane.KubeControllerManager)
 }
 
 // kubeScheduler is the component.
 func (o *Operation) kubeScheduler() component.Component {
-	values := kubescheduler.Values{Version: o.Plan.KubernetesVersion, Image: o.Plan.Images["kube-scheduler"], Replicas: 1}
-	if user := o.Plan.Kubernetes.KubeScheduler; user != nil {
-		values.FeatureGates = user.FeatureGates
-		values.Profile = kubescheduler.Profile(ptr.Deref(user.Profile, gardencorev1beta1.SchedulingProfileBalanced))
-	}
-	return kubescheduler.New(o.Seed, o.Plan.Namespace, o.secrets, values)
+	return kubescheduler.New(o.Seed, o.Plan.Namespace, o.secrets, o.Plan.ControlPlane.KubeScheduler)
 }
 
 // deployRoute tells the seed's gateway which names lead to this API server.

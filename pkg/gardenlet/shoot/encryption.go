@@ -46,7 +46,7 @@ func (o *Operation) deployKubeAPIServer(ctx context.Context) error {
 
 // kubeAPIServerAt is the component at a stage of a change of encryption.
 func (o *Operation) kubeAPIServerAt(stage encryption.Stage) kubeapiserver.Interface {
-	values := o.kubeAPIServerValues()
+	values := o.Plan.APIServer.Values
 	values.Encryption.Stage = stage
 	return kubeapiserver.New(o.Seed, o.Plan.Namespace, o.secrets, values)
 }

@@ -110,7 +110,7 @@ func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
 	}
 	return networkpolicies.Apply(ctx, o.Seed, o.Plan.Namespace, networkpolicies.Objects(networkpolicies.Shoot, o.Plan.Namespace, networkpolicies.Values{
 		Networks: o.Inputs.Seed.Spec.Networks, APIServer: apiServer, Exceptions: o.Inputs.EgressExceptions,
-		IsWorkerless: o.Plan.Workerless, ConnectsDirectly: kubeapiserver.ConnectsDirectly(o.kubeAPIServerValues()),
+		IsWorkerless: o.Plan.Workerless, ConnectsDirectly: kubeapiserver.ConnectsDirectly(o.Plan.APIServer.Values),
 	}))
 }
 
@@ -266,7 +266,7 @@ func (o *Operation) deleteCluster(ctx context.Context) error {
 
 // kubeAPIServer is the component; the secrets manager must be there.
 func (o *Operation) kubeAPIServer() kubeapiserver.Interface {
-	return kubeapiserver.New(o.Seed, o.Plan.Namespace, o.secrets, o.kubeAPIServerValues())
+	return kubeapiserver.New(o.Seed, o.Plan.Namespace, o.secrets, o.Plan.APIServer.Values)
 }
 
 // patchClusterShoot replaces the Shoot in a Cluster; without a Cluster there is nothing to do.

@@ -57,6 +57,8 @@ type Plan struct {
 	KubernetesVersion string
 	// APIServer are the settings of kube-apiserver.
 	APIServer APIServerPlan
+	// ControlPlane are the values of the other components of the control plane.
+	ControlPlane ControlPlanePlan
 	// Rotation says which credentials are being replaced.
 	Rotation RotationPlan
 	// Kubernetes are the user's settings.
@@ -160,7 +162,7 @@ func NewPlan(in *Inputs, gateway config.Gateway, images imagevector.Vector) (*Pl
 	for _, step := range []func(*Inputs) error{
 		p.planNetworks, p.planDNS, p.planAPIServer, planRotations, p.planExtensions,
 		func(in *Inputs) error { return p.planImages(images) },
-		func(in *Inputs) error { return p.planPools(in, images) }, p.planSystemComponents,
+		func(in *Inputs) error { return p.planPools(in, images) }, p.planSystemComponents, p.planControlPlane,
 	} {
 		if err := step(in); err != nil {
 			return nil, &configurationError{err}

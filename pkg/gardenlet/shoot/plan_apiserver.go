@@ -16,7 +16,7 @@ import (
 
 // APIServerPlan are the settings of kube-apiserver.
 type APIServerPlan struct {
-	// Values of the component, but for what other parts of the plan hold: image, networks and the way into them.
+	// Values of the component.
 	kubeapiserver.Values
 	// Digest identifies the files of the garden that the settings come from; empty if there are none.
 	Digest string

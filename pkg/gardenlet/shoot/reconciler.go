@@ -308,7 +308,7 @@ func (r *Reconciler) prepareDeletion(ctx context.Context, log logr.Logger, shoot
 	}
 	plan := &Plan{
 		Namespace: TechnicalID(project, shoot), ShootName: shoot.Name, ShootNamespace: shoot.Namespace, ProjectName: project,
-		UID: string(shoot.UID), Images: map[string]string{}, Networks: NetworksPlan{Services: []string{"10.0.0.0/24"}},
+		UID: string(shoot.UID),
 	}
 	if plan.Cleanup, err = planCleanup(shoot); err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func TestImagePolicyWebhookLeavesByTheSidecar(t *testing.T) {
 			AdmissionPlugins: []gardencorev1beta1.AdmissionPlugin{{Name: "ImagePolicyWebhook", KubeconfigSecretName: ptr.To("images")}},
 		}
 		in.Files.PluginKubeconfigs = map[string][]byte{"ImagePolicyWebhook": []byte(webhookKubeconfig)}
-		values := (&Operation{Plan: plan(t, in)}).kubeAPIServerValues()
+		values := plan(t, in).APIServer.Values
 		if values.EgressImage != "registry.example/vpn:v1" || values.EgressHost == "" || kubeapiserver.ConnectsDirectly(values) {
 			t.Errorf("%s: image %q, proxy %q, connects directly: %v", name, values.EgressImage, values.EgressHost, kubeapiserver.ConnectsDirectly(values))
 		}
