@@ -33,7 +33,7 @@ func (o *Operation) addAutoscalerStop(g *flow.Graph, c controlPlane) flow.TaskID
 func (o *Operation) addAutoscaler(g *flow.Graph, workerReady flow.TaskID) {
 	skip := !o.Plan.Has(clusterautoscaler.Name) || o.Plan.Hibernation != Awake
 	deployed := g.Add(flow.Task{
-		Name: "Deploying cluster-autoscaler", Fn: apply(o.deployAutoscaler), SkipIf: skip, Dependencies: []flow.TaskID{workerReady},
+		Name: "Deploying cluster-autoscaler", Fn: retried(o.deployAutoscaler), SkipIf: skip, Dependencies: []flow.TaskID{workerReady},
 	})
 	g.Add(flow.Task{
 		Name: "Waiting until cluster-autoscaler is ready", SkipIf: skip, Dependencies: []flow.TaskID{deployed},

@@ -23,7 +23,7 @@ const (
 // addContainerRuntimes adds the runtimes beside containerd, which are installed on nodes that are there.
 func (o *Operation) addContainerRuntimes(g *flow.Graph, workerReady flow.TaskID) {
 	deployed := g.Add(flow.Task{
-		Name: "Deploying container runtimes", Fn: apply(o.deployContainerRuntimes), SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{workerReady},
+		Name: "Deploying container runtimes", Fn: retried(o.deployContainerRuntimes), SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{workerReady},
 	})
 	g.Add(flow.Task{
 		Name: "Waiting until container runtimes are ready", Fn: o.waitForContainerRuntimes, SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{deployed},

@@ -43,10 +43,10 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	events, eventsReady := o.addEtcd(g, f, etcd.Events)
 	before := o.addExtensions(g, gardencorev1beta1.BeforeKubeAPIServer, f.secrets, f.references)
 
-	g.Add(flow.Task{Name: "Deploying route to kube-apiserver", Fn: apply(o.deployRoute), Dependencies: []flow.TaskID{f.namespace}})
+	g.Add(flow.Task{Name: "Deploying route to kube-apiserver", Fn: retried(o.deployRoute), Dependencies: []flow.TaskID{f.namespace}})
 	deployed := g.Add(flow.Task{
 		Name: "Deploying kube-apiserver", Dependencies: append([]flow.TaskID{f.secrets, main, events}, before...),
-		Fn: apply(o.deployKubeAPIServer),
+		Fn: retried(o.deployKubeAPIServer),
 	})
 	c := controlPlane{apiServer: g.Add(flow.Task{
 		Name: "Waiting until kube-apiserver is ready", Dependencies: []flow.TaskID{deployed, mainReady, eventsReady},
@@ -63,7 +63,7 @@ func (o *Operation) addControlPlane(g *flow.Graph, f foundation, infrastructure 
 	// Certificates for the VPN and the networks it reaches: without a network of its own the shoot gets the infrastructure's.
 	c.vpn = g.Add(flow.Task{
 		Name: "Deploying vpn-seed-server", SkipIf: !o.Plan.Has(vpnseedserver.Name), Dependencies: append([]flow.TaskID{f.secrets}, o.ifNodesUnknown(infrastructure)...),
-		Fn: apply(o.deployVPNSeedServer),
+		Fn: retried(o.deployVPNSeedServer),
 	})
 	c.all = append(c.all, c.apiServer)
 	for _, companion := range controlPlaneComponents {
@@ -99,7 +99,7 @@ func (o *Operation) ifNodesUnknown(infrastructure flow.TaskID) []flow.TaskID {
 func (o *Operation) addEtcd(g *flow.Graph, f foundation, role etcd.Role) (deployed, ready flow.TaskID) {
 	deployed = g.Add(flow.Task{
 		Name: fmt.Sprintf("Deploying %s etcd", role), Dependencies: []flow.TaskID{f.secrets},
-		Fn: apply(func(ctx context.Context) error { return o.etcd(role).Deploy(ctx) }),
+		Fn: retried(func(ctx context.Context) error { return o.etcd(role).Deploy(ctx) }),
 	})
 	ready = g.Add(flow.Task{
 		Name: fmt.Sprintf("Waiting until %s etcd is ready", role), Dependencies: []flow.TaskID{deployed},
@@ -113,7 +113,7 @@ func (o *Operation) addComponent(g *flow.Graph, c shootComponent, after flow.Tas
 	skip := !o.Plan.Has(c.name)
 	deployed := g.Add(flow.Task{
 		Name: "Deploying " + c.name, SkipIf: skip, Dependencies: []flow.TaskID{after},
-		Fn: apply(func(ctx context.Context) error { return c.build(o).Deploy(ctx) }),
+		Fn: retried(func(ctx context.Context) error { return c.build(o).Deploy(ctx) }),
 	})
 	return g.Add(flow.Task{
 		Name: fmt.Sprintf("Waiting until %s is ready", c.name), SkipIf: skip, Dependencies: []flow.TaskID{deployed},
@@ -124,7 +124,7 @@ func (o *Operation) addComponent(g *flow.Graph, c shootComponent, after flow.Tas
 // addProviderControlPlane adds what the provider deploys into the control plane.
 func (o *Operation) addProviderControlPlane(g *flow.Graph, f foundation, infrastructure, apiServer flow.TaskID) flow.TaskID {
 	deployed := g.Add(flow.Task{
-		Name: "Deploying provider's control plane components", Fn: apply(o.deployProviderControlPlane), SkipIf: o.Plan.Workerless,
+		Name: "Deploying provider's control plane components", Fn: retried(o.deployProviderControlPlane), SkipIf: o.Plan.Workerless,
 		Dependencies: []flow.TaskID{f.credentials, infrastructure, apiServer},
 	})
 	return g.Add(flow.Task{

@@ -31,8 +31,8 @@ const deletionTimeout = 5 * time.Minute
 // from within, so that its controllers take away what they made in the infrastructure.
 func (o *Operation) DeletionFlow() (*flow.Flow, error) {
 	g := flow.NewGraph("Shoot cluster deletion")
-	initialized := g.Add(flow.Task{Name: "Reading secrets", Fn: apply(o.readSecrets)})
-	kept := g.Add(flow.Task{Name: "Leaving objects of the shoot to its end", Fn: apply(o.keepObjects), Dependencies: []flow.TaskID{initialized}})
+	initialized := g.Add(flow.Task{Name: "Reading secrets", Fn: retried(o.readSecrets)})
+	kept := g.Add(flow.Task{Name: "Leaving objects of the shoot to its end", Fn: retried(o.keepObjects), Dependencies: []flow.TaskID{initialized}})
 
 	cleaned := o.addCleanup(g, g.Add(flow.Task{
 		Name: "Stopping cluster-autoscaler", Fn: rollout(o.stopAutoscaler), Dependencies: []flow.TaskID{initialized},
@@ -52,16 +52,16 @@ func (o *Operation) DeletionFlow() (*flow.Flow, error) {
 		Dependencies: []flow.TaskID{network, provider, extensions, runtimes, kept},
 	})
 	controlPlane := g.Add(flow.Task{
-		Name: "Deleting control plane", Fn: apply(o.destroyControlPlane), Dependencies: []flow.TaskID{resources, worker},
+		Name: "Deleting control plane", Fn: retried(o.destroyControlPlane), Dependencies: []flow.TaskID{resources, worker},
 	})
 	records := o.removeExtensionKind(g, "DNS records", &extensionsv1alpha1.DNSRecordList{}, extension.DNSRecordTiming, controlPlane)
 	late := o.addExtensionDeletion(g, gardencorev1beta1.AfterKubeAPIServer, controlPlane)
-	etcds := g.Add(flow.Task{Name: "Deleting etcds", Fn: apply(o.destroyEtcds), Dependencies: []flow.TaskID{controlPlane}})
+	etcds := g.Add(flow.Task{Name: "Deleting etcds", Fn: retried(o.destroyEtcds), Dependencies: []flow.TaskID{controlPlane}})
 	namespace := g.Add(flow.Task{
 		Name: "Deleting namespace", Fn: o.deleteNamespace, Dependencies: []flow.TaskID{etcds, records, infrastructure, osc, late},
 	})
-	garden := g.Add(flow.Task{Name: "Removing certificate authorities from the garden", Fn: apply(o.removeFromGarden), Dependencies: []flow.TaskID{controlPlane}})
-	g.Add(flow.Task{Name: "Deleting Cluster", Fn: apply(o.deleteCluster), Dependencies: []flow.TaskID{namespace, garden}})
+	garden := g.Add(flow.Task{Name: "Removing certificate authorities from the garden", Fn: retried(o.removeFromGarden), Dependencies: []flow.TaskID{controlPlane}})
+	g.Add(flow.Task{Name: "Deleting Cluster", Fn: retried(o.deleteCluster), Dependencies: []flow.TaskID{namespace, garden}})
 	return g.Compile()
 }
 

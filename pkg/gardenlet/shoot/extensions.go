@@ -109,7 +109,7 @@ func (o *Operation) addExtensions(g *flow.Graph, lifecycle Lifecycle, after ...f
 		}
 		deployed := g.Add(flow.Task{
 			Name: fmt.Sprintf("Deploying extension %s", wanted.Type), Dependencies: after,
-			Fn: apply(func(ctx context.Context) error { return o.deployExtension(ctx, wanted) }),
+			Fn: retried(func(ctx context.Context) error { return o.deployExtension(ctx, wanted) }),
 		})
 		ready = append(ready, g.Add(flow.Task{
 			Name: fmt.Sprintf("Waiting until extension %s is ready", wanted.Type), Dependencies: []flow.TaskID{deployed},

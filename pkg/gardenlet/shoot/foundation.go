@@ -32,24 +32,24 @@ type foundation struct {
 // addFoundation adds the namespace, credentials and certificates.
 func (o *Operation) addFoundation(g *flow.Graph) foundation {
 	var f foundation
-	f.namespace = g.Add(flow.Task{Name: "Deploying namespace", Fn: apply(o.deployNamespace)})
-	g.Add(flow.Task{Name: "Deploying network policies", Fn: apply(o.deployNetworkPolicies), Dependencies: []flow.TaskID{f.namespace}})
+	f.namespace = g.Add(flow.Task{Name: "Deploying namespace", Fn: retried(o.deployNamespace)})
+	g.Add(flow.Task{Name: "Deploying network policies", Fn: retried(o.deployNetworkPolicies), Dependencies: []flow.TaskID{f.namespace}})
 	f.credentials = g.Add(flow.Task{
-		Name: "Deploying cloud provider secret", Fn: apply(o.deployCredentials), SkipIf: o.Plan.Workerless || o.Plan.Credentials == nil,
+		Name: "Deploying cloud provider secret", Fn: retried(o.deployCredentials), SkipIf: o.Plan.Workerless || o.Plan.Credentials == nil,
 		Dependencies: []flow.TaskID{f.namespace},
 	})
 	f.references = g.Add(flow.Task{
-		Name: "Deploying referenced resources", Fn: apply(o.deployReferences),
+		Name: "Deploying referenced resources", Fn: retried(o.deployReferences),
 		Dependencies: []flow.TaskID{f.namespace},
 	})
-	f.secrets = g.Add(flow.Task{Name: "Initializing secrets management", Fn: apply(o.initializeSecrets), Dependencies: []flow.TaskID{f.namespace}})
+	f.secrets = g.Add(flow.Task{Name: "Initializing secrets management", Fn: retried(o.initializeSecrets), Dependencies: []flow.TaskID{f.namespace}})
 	o.addSSHKeypair(g, f)
 	return f
 }
 
 // addPublication adds what users get to know. While the authorities are being replaced, the API server is first.
 func (o *Operation) addPublication(g *flow.Graph, after ...flow.TaskID) {
-	g.Add(flow.Task{Name: "Publishing certificate authorities to the garden", Fn: apply(o.publishAuthorities), Dependencies: after})
+	g.Add(flow.Task{Name: "Publishing certificate authorities to the garden", Fn: retried(o.publishAuthorities), Dependencies: after})
 }
 
 // onceAuthoritiesReplaced returns what those wait for who would otherwise trust, or present, what the API server does not know yet.

@@ -39,10 +39,10 @@ func (o *Operation) addSleep(g *flow.Graph, after ...flow.TaskID) {
 	})
 	marked := g.Add(flow.Task{
 		Name: "Marking the shoot as asleep", Dependencies: []flow.TaskID{cleared},
-		Fn: apply(func(ctx context.Context) error { return o.markAsleep(ctx, true) }),
+		Fn: retried(func(ctx context.Context) error { return o.markAsleep(ctx, true) }),
 	})
 	controllers := g.Add(flow.Task{
-		Name: "Stopping controllers of the control plane", Fn: apply(o.stopControllers), Dependencies: []flow.TaskID{marked},
+		Name: "Stopping controllers of the control plane", Fn: retried(o.stopControllers), Dependencies: []flow.TaskID{marked},
 	})
 	apiServer := g.Add(flow.Task{
 		Name: "Stopping kube-apiserver", Fn: rollout(o.stopAPIServer), Dependencies: []flow.TaskID{controllers},

@@ -17,7 +17,7 @@ import (
 // addInfrastructure adds infrastructure and DNS. It returns the task after which the infrastructure is ready.
 func (o *Operation) addInfrastructure(g *flow.Graph, f foundation) (ready flow.TaskID) {
 	deployed := g.Add(flow.Task{
-		Name: "Deploying infrastructure", Fn: apply(o.deployInfrastructure), SkipIf: o.Plan.Workerless,
+		Name: "Deploying infrastructure", Fn: retried(o.deployInfrastructure), SkipIf: o.Plan.Workerless,
 		Dependencies: []flow.TaskID{f.credentials, f.references},
 	})
 	ready = g.Add(flow.Task{
@@ -33,7 +33,7 @@ func (o *Operation) addRecord(g *flow.Graph, f foundation, purpose string, recor
 	skip := record == nil || o.Plan.Hibernation != Awake
 	deployed := g.Add(flow.Task{
 		Name: fmt.Sprintf("Deploying %s domain DNS record", purpose), SkipIf: skip,
-		Fn:           apply(func(ctx context.Context) error { return o.deployRecord(ctx, record) }),
+		Fn:           retried(func(ctx context.Context) error { return o.deployRecord(ctx, record) }),
 		Dependencies: []flow.TaskID{f.namespace},
 	})
 	g.Add(flow.Task{

@@ -28,7 +28,7 @@ const oscKey = "osc.yaml"
 // addNodes adds machines and their operating system, and the checks that they are part of the cluster.
 func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.TaskID, c controlPlane, system []flow.TaskID) {
 	osc := g.Add(flow.Task{
-		Name: "Deploying operating system configurations", Fn: apply(o.deployOperatingSystemConfigs), SkipIf: o.Plan.Workerless,
+		Name: "Deploying operating system configurations", Fn: retried(o.deployOperatingSystemConfigs), SkipIf: o.Plan.Workerless,
 		Dependencies: []flow.TaskID{f.secrets, f.references},
 	})
 	oscReady := g.Add(flow.Task{
@@ -36,11 +36,11 @@ func (o *Operation) addNodes(g *flow.Graph, f foundation, infrastructure flow.Ta
 		Dependencies: []flow.TaskID{osc},
 	})
 	nodeAgent := g.Add(flow.Task{
-		Name: "Deploying configuration of node-agent", Fn: apply(o.deployNodeAgentConfiguration), SkipIf: o.Plan.Workerless,
+		Name: "Deploying configuration of node-agent", Fn: retried(o.deployNodeAgentConfiguration), SkipIf: o.Plan.Workerless,
 		Dependencies: append([]flow.TaskID{oscReady}, o.onceAuthoritiesReplaced(c)...),
 	})
 	worker := g.Add(flow.Task{
-		Name: "Deploying worker pools", Fn: apply(o.deployWorker), SkipIf: o.Plan.Workerless,
+		Name: "Deploying worker pools", Fn: retried(o.deployWorker), SkipIf: o.Plan.Workerless,
 		Dependencies: []flow.TaskID{infrastructure, oscReady, nodeAgent, c.apiServer, f.credentials, o.addAutoscalerStop(g, c)},
 	})
 	workerReady := g.Add(flow.Task{

@@ -69,8 +69,8 @@ func (o *Operation) nodeNetworks() []string {
 	return o.Plan.Networks.Nodes
 }
 
-// apply makes a task of a function that writes objects: it is retried, because API servers restart and objects conflict.
-func apply(fn flow.TaskFn) flow.TaskFn { return fn.RetryUntilTimeout(applyInterval, applyTimeout) }
+// retried makes a task of a function that writes objects: it is tried again, because API servers restart and objects conflict.
+func retried(fn flow.TaskFn) flow.TaskFn { return fn.RetryUntilTimeout(applyInterval, applyTimeout) }
 
 // rollout makes a task of a function that waits for pods.
 func rollout(fn flow.TaskFn) flow.TaskFn { return fn.Timeout(rolloutTimeout) }

@@ -29,7 +29,7 @@ const (
 // addSSHKeypair adds the task that gives users the key to the machines, or takes it away.
 func (o *Operation) addSSHKeypair(g *flow.Graph, f foundation) {
 	g.Add(flow.Task{
-		Name: "Publishing SSH key pair to the garden", Fn: apply(o.publishSSHKeypair), SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{f.secrets},
+		Name: "Publishing SSH key pair to the garden", Fn: retried(o.publishSSHKeypair), SkipIf: o.Plan.Workerless, Dependencies: []flow.TaskID{f.secrets},
 	})
 }
 

@@ -33,7 +33,7 @@ func (o *Operation) addSystemComponents(g *flow.Graph, f foundation, c controlPl
 	for _, c := range systemComponents {
 		all = append(all, g.Add(flow.Task{
 			Name: "Deploying " + c.name, SkipIf: !o.Plan.Has(c.name), Dependencies: after,
-			Fn: apply(func(ctx context.Context) error {
+			Fn: retried(func(ctx context.Context) error {
 				objects, err := c.objects(o, ctx)
 				if err != nil {
 					return err
@@ -80,7 +80,7 @@ func onSystemPools(objects []client.Object, tolerations []corev1.Toleration) []c
 func (o *Operation) addNetwork(g *flow.Graph, f foundation) flow.TaskID {
 	skip := o.Plan.Workerless || o.Plan.Networks.Type == ""
 	deployed := g.Add(flow.Task{
-		Name: "Deploying network plugin", Fn: apply(o.deployNetwork), SkipIf: skip, Dependencies: []flow.TaskID{f.secrets, f.references},
+		Name: "Deploying network plugin", Fn: retried(o.deployNetwork), SkipIf: skip, Dependencies: []flow.TaskID{f.secrets, f.references},
 	})
 	return g.Add(flow.Task{
 		Name: "Waiting until network plugin is ready", SkipIf: skip, Dependencies: []flow.TaskID{deployed},
