@@ -22,7 +22,7 @@ func TestCheckDeployment(t *testing.T) {
 		want   string
 	}{
 		{"rolled out", func(*appsv1.DeploymentStatus) {}, ""},
-		{"not seen", func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }, "not been seen"},
+		{"not seen", func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 }, "has not seen"},
 		{"not updated", func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 1 }, "1 of 2 replicas are updated"},
 		{"not available", func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 }, "0 of 2 replicas are available"},
 		{"old ones left", func(s *appsv1.DeploymentStatus) { s.Replicas = 3 }, "1 old replicas"},
@@ -39,10 +39,10 @@ func TestCheckDeployment(t *testing.T) {
 
 func TestCheckStatefulSetAndDaemonSet(t *testing.T) {
 	checkError(t, CheckHealth(&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1, ReadyReplicas: 1}}), "")
-	checkError(t, CheckHealth(&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1}}), "0 of 1 replicas are ready")
+	checkError(t, CheckHealth(&appsv1.StatefulSet{Status: appsv1.StatefulSetStatus{UpdatedReplicas: 1}}), "0 of 1 replicas are available")
 	checkError(t, CheckHealth(&appsv1.DaemonSet{}), "")
 	checkError(t, CheckHealth(&appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2}}),
-		"0 of 2 pods are ready")
+		"0 of 2 replicas are available")
 }
 
 func TestApplyDropsWhatTheServerOwns(t *testing.T) {

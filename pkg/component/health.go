@@ -13,68 +13,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/rollout"
 )
 
 // CheckHealth returns nil when a Deployment, StatefulSet or DaemonSet has rolled out its latest specification and all of
 // its pods are ready; otherwise what is missing. Objects of other kinds are healthy.
 func CheckHealth(object client.Object) error {
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		return CheckDeployment(o)
-	case *appsv1.StatefulSet:
-		return CheckStatefulSet(o)
-	case *appsv1.DaemonSet:
-		return CheckDaemonSet(o)
+	state, ok, err := rollout.Of(object)
+	if err != nil || !ok {
+		return err
 	}
-	return nil
+	return state.Check()
 }
 
 // CheckDeployment returns nil when the Deployment is rolled out: the controller has seen the latest specification, every
 // replica is updated and available, and no old one is left.
-func CheckDeployment(d *appsv1.Deployment) error {
-	want := ptr.Deref(d.Spec.Replicas, 1)
-	switch {
-	case d.Status.ObservedGeneration < d.Generation:
-		return errors.New("its latest specification has not been seen by the controller")
-	case d.Status.UpdatedReplicas < want:
-		return fmt.Errorf("%d of %d replicas are updated", d.Status.UpdatedReplicas, want)
-	case d.Status.AvailableReplicas < want:
-		return fmt.Errorf("%d of %d replicas are available", d.Status.AvailableReplicas, want)
-	case d.Status.Replicas > want:
-		return fmt.Errorf("%d old replicas are still there", d.Status.Replicas-want)
-	}
-	return nil
-}
+func CheckDeployment(d *appsv1.Deployment) error { return rollout.OfDeployment(d).Check() }
 
 // CheckStatefulSet returns nil when the StatefulSet is rolled out.
-func CheckStatefulSet(s *appsv1.StatefulSet) error {
-	want := ptr.Deref(s.Spec.Replicas, 1)
-	switch {
-	case s.Status.ObservedGeneration < s.Generation:
-		return errors.New("its latest specification has not been seen by the controller")
-	case s.Status.UpdatedReplicas < want:
-		return fmt.Errorf("%d of %d replicas are updated", s.Status.UpdatedReplicas, want)
-	case s.Status.ReadyReplicas < want:
-		return fmt.Errorf("%d of %d replicas are ready", s.Status.ReadyReplicas, want)
-	}
-	return nil
-}
-
-// CheckDaemonSet returns nil when the DaemonSet is rolled out on every node that it selects.
-func CheckDaemonSet(d *appsv1.DaemonSet) error {
-	want := d.Status.DesiredNumberScheduled
-	switch {
-	case d.Status.ObservedGeneration < d.Generation:
-		return errors.New("its latest specification has not been seen by the controller")
-	case d.Status.UpdatedNumberScheduled < want:
-		return fmt.Errorf("%d of %d pods are updated", d.Status.UpdatedNumberScheduled, want)
-	case d.Status.NumberReady < want:
-		return fmt.Errorf("%d of %d pods are ready", d.Status.NumberReady, want)
-	}
-	return nil
-}
+func CheckStatefulSet(s *appsv1.StatefulSet) error { return rollout.OfStatefulSet(s).Check() }
 
 // WaitUntilRolledOut waits until nothing but pods of the Deployment's newest template runs. Other than for health, a pod that is
 // ending counts: it may still write what it was told to before.

@@ -104,25 +104,25 @@ func TestUnready(t *testing.T) {
 	}{
 		{
 			name: "ready deployment",
-			object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"generation": int64(2)},
+			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"generation": int64(2)},
 				"spec":   map[string]any{"replicas": int64(1)},
 				"status": map[string]any{"observedGeneration": int64(2), "updatedReplicas": int64(1), "availableReplicas": int64(1)}},
 		},
 		{
 			name: "deployment scaled to zero",
-			object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"generation": int64(1)},
+			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"generation": int64(1)},
 				"spec": map[string]any{"replicas": int64(0)}, "status": map[string]any{"observedGeneration": int64(1)}},
 		},
 		{
 			name:   "unseen stateful set",
-			object: map[string]any{"kind": "StatefulSet", "metadata": map[string]any{"generation": int64(1)}},
-			want:   "its controller has not seen it yet",
+			object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"generation": int64(1)}},
+			want:   "its controller has not seen the latest change yet",
 		},
 		{
 			name: "daemon set starting",
-			object: map[string]any{"kind": "DaemonSet",
+			object: map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet",
 				"status": map[string]any{"desiredNumberScheduled": int64(1), "updatedNumberScheduled": int64(1)}},
-			want: "numberAvailable 0 of 1",
+			want: "0 of 1 replicas are available",
 		},
 		{
 			name: "API service without endpoints",

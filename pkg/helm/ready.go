@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/rollout"
 )
 
 // readyPoll is how often WaitReady looks.
@@ -68,27 +70,15 @@ func (c *Client) notReady(ctx context.Context, namespace string, object *unstruc
 // Unready says what a Deployment, StatefulSet, DaemonSet or APIService lacks to be ready, and "" when it is ready or of
 // another kind.
 func Unready(object *unstructured.Unstructured) string {
-	switch object.GetKind() {
-	case "Deployment":
-		return unreadyReplicas(object, number(object, 1, "spec", "replicas"), "updatedReplicas", "availableReplicas")
-	case "StatefulSet":
-		return unreadyReplicas(object, number(object, 1, "spec", "replicas"), "updatedReplicas", "readyReplicas")
-	case "DaemonSet":
-		return unreadyReplicas(object, number(object, 0, "status", "desiredNumberScheduled"), "updatedNumberScheduled", "numberAvailable")
-	case "APIService":
+	if object.GetKind() == "APIService" {
 		return unavailable(object)
 	}
-	return ""
-}
-
-func unreadyReplicas(object *unstructured.Unstructured, wanted int64, counts ...string) string {
-	if observed := number(object, 0, "status", "observedGeneration"); observed < object.GetGeneration() {
-		return "its controller has not seen it yet"
+	state, ok, err := rollout.Of(object)
+	if err == nil && ok {
+		err = state.Check()
 	}
-	for _, count := range counts {
-		if have := number(object, 0, "status", count); have < wanted {
-			return fmt.Sprintf("%s %d of %d", count, have, wanted)
-		}
+	if err != nil {
+		return err.Error()
 	}
 	return ""
 }
@@ -106,12 +96,4 @@ func unavailable(object *unstructured.Unstructured) string {
 		return fmt.Sprint(condition["message"])
 	}
 	return "not available yet"
-}
-
-func number(object *unstructured.Unstructured, missing int64, path ...string) int64 {
-	value, found, err := unstructured.NestedInt64(object.Object, path...)
-	if !found || err != nil {
-		return missing
-	}
-	return value
 }

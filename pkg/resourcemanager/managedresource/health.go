@@ -1,17 +1,14 @@
 package managedresource
 
 import (
-	"fmt"
-
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/rollout"
 )
 
 // Health is what an object's status says.
@@ -27,9 +24,9 @@ func (h Health) Healthy() bool { return h.Unhealthy == "" && h.Progressing == ""
 
 // checkers know the kinds that have a health of their own; all others are healthy when they exist.
 var checkers = map[string]func(*unstructured.Unstructured) (Health, error){
-	"Deployment.apps":  typed(deploymentHealth),
-	"StatefulSet.apps": typed(statefulSetHealth),
-	"DaemonSet.apps":   typed(daemonSetHealth),
+	"Deployment.apps":  workloadHealth,
+	"StatefulSet.apps": workloadHealth,
+	"DaemonSet.apps":   workloadHealth,
 	"Job.batch":        typed(jobHealth),
 	"Pod":              typed(podHealth),
 	"Service":          typed(serviceHealth),
@@ -66,33 +63,9 @@ func typed[T any](check func(*T) Health) func(*unstructured.Unstructured) (Healt
 	}
 }
 
-// rollout judges a workload by its counters.
-func rollout(generation, observed int64, desired, updated, available int32) Health {
-	if observed < generation {
-		return Health{Progressing: "controller has not seen the latest change yet"}
-	}
-	var h Health
-	if available < desired {
-		h.Unhealthy = fmt.Sprintf("%d of %d replicas available", available, desired)
-	}
-	if updated < desired {
-		h.Progressing = fmt.Sprintf("%d of %d replicas updated", updated, desired)
-	}
-	return h
-}
-
-func deploymentHealth(d *appsv1.Deployment) Health {
-	s := d.Status
-	return rollout(d.Generation, s.ObservedGeneration, ptr.Deref(d.Spec.Replicas, 1), s.UpdatedReplicas, s.AvailableReplicas)
-}
-
-func statefulSetHealth(s *appsv1.StatefulSet) Health {
-	return rollout(s.Generation, s.Status.ObservedGeneration, ptr.Deref(s.Spec.Replicas, 1), s.Status.UpdatedReplicas, s.Status.ReadyReplicas)
-}
-
-func daemonSetHealth(d *appsv1.DaemonSet) Health {
-	s := d.Status
-	return rollout(d.Generation, s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.NumberAvailable)
+func workloadHealth(object *unstructured.Unstructured) (Health, error) {
+	state, _, err := rollout.Of(object)
+	return Health{Unhealthy: state.Unavailable(), Progressing: state.Progressing()}, err
 }
 
 func jobHealth(j *batchv1.Job) Health {

@@ -113,13 +113,13 @@ func TestNeverActingRuleIsSeen(t *testing.T) {
 	namespace := newNamespace(t)
 	apply(t, fleet, namespace, parse(t, `{apiVersion: autoscaling.karmada.io/v1alpha1, kind: CronFederatedHPA, metadata: {name: clock}, spec: {
 		scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: nginx}, rules: [
-		{name: good, schedule: "0 8 * * *", targetReplicas: 5}, {name: zone, schedule: "0 8 * * *", timeZone: Mars/Olympus, targetReplicas: 2}]}}`)[0])
+		{name: good, schedule: "0 8 * * *", targetReplicas: 5}, {name: bad, schedule: "0 25 * * *", targetReplicas: 2}]}}`)[0])
 	startFederation(t)
 	config := rest.CopyConfig(fleetConfig)
 	config.AcceptContentTypes = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	eventually(t, "the table has the reason", func() error {
 		table, err := answer(config, http.MethodGet, "/apis/autoscaling.karmada.io/v1alpha1/namespaces/"+namespace+"/cronfederatedhpas")
-		if err != nil || !strings.Contains(table, "Mars/Olympus") || !strings.Contains(table, `"spec.rules[1].timeZone: `) {
+		if err != nil || !strings.Contains(table, "0 25 * * *") || !strings.Contains(table, `"spec.rules[1].schedule: `) {
 			return fmt.Errorf("got %s, %w", table, err)
 		}
 		return nil
