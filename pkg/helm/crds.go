@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/trellis-garden/trellis/pkg/crd"
 )
 
 const fieldManager = "trellis-helm"
@@ -22,56 +19,27 @@ const fieldManager = "trellis-helm"
 // applyCRDs applies what lies in the chart's crds folders and waits until the API server serves it. Helm itself installs
 // them once and never updates them.
 func (c *Client) applyCRDs(ctx context.Context, chart *chart.Chart) error {
-	var applied []*unstructured.Unstructured
+	var definitions []*unstructured.Unstructured
 	for _, file := range chart.CRDObjects() {
 		objects, err := decodeObjects(file.File.Data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file.Filename, err)
 		}
 		for _, object := range objects {
-			err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
-			if err != nil {
-				return fmt.Errorf("applying %s %s of %s: %w", object.GetKind(), object.GetName(), file.Filename, err)
+			if object.GetKind() != "CustomResourceDefinition" {
+				return fmt.Errorf("%s: a %s is no custom resource definition", file.Filename, object.GetKind())
 			}
-			applied = append(applied, object)
+			definitions = append(definitions, object)
 		}
 	}
-	if len(applied) == 0 {
+	if len(definitions) == 0 {
 		return nil
 	}
-	for _, object := range applied {
-		if err := c.waitEstablished(ctx, object); err != nil {
-			return err
-		}
+	if err := crd.Install(ctx, c.client, fieldManager, definitions...); err != nil {
+		return err
 	}
 	c.getter.forget()
 	return nil
-}
-
-func (c *Client) waitEstablished(ctx context.Context, object *unstructured.Unstructured) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		if err := c.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		return established(object)
-	})
-	if err != nil {
-		return fmt.Errorf("custom resource definition %s is not served: %w", object.GetName(), err)
-	}
-	return nil
-}
-
-func established(object *unstructured.Unstructured) (bool, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
-		return false, err
-	}
-	for _, condition := range crd.Status.Conditions {
-		if condition.Type == apiextensionsv1.Established {
-			return condition.Status == apiextensionsv1.ConditionTrue, nil
-		}
-	}
-	return false, nil
 }
 
 // decodeObjects reads the objects of a multi-document YAML or JSON text.

@@ -3,18 +3,14 @@ package seed
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"net/netip"
-	"path"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/trellis-garden/trellis/charts"
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -22,6 +18,7 @@ import (
 	"github.com/trellis-garden/trellis/pkg/component/egress"
 	"github.com/trellis-garden/trellis/pkg/component/networkpolicies"
 	"github.com/trellis-garden/trellis/pkg/conditions"
+	"github.com/trellis-garden/trellis/pkg/crd"
 	egressproxy "github.com/trellis-garden/trellis/pkg/egress"
 	"github.com/trellis-garden/trellis/pkg/gardenlet/config"
 	"github.com/trellis-garden/trellis/pkg/helm"
@@ -45,7 +42,7 @@ type System struct {
 	Config *config.Configuration
 }
 
-// Install brings everything up to date. It does not wait.
+// Install brings everything up to date. It waits for nothing but the API server to serve new kinds.
 func (s *System) Install(ctx context.Context, seed *gardencorev1beta1.Seed) error {
 	if err := s.InstallCRDs(ctx); err != nil {
 		return err
@@ -106,26 +103,13 @@ func EgressRules(networks *gardencorev1beta1.SeedNetworks, allowed []string) (eg
 	return rules, nil
 }
 
-// InstallCRDs applies the custom resource definitions of a seed.
+// InstallCRDs applies the custom resource definitions of a seed, and waits until they are served.
 func (s *System) InstallCRDs(ctx context.Context) error {
-	entries, err := fs.ReadDir(charts.FS, crdFolder)
+	definitions, err := crd.Read(charts.FS, crdFolder)
 	if err != nil {
-		return fmt.Errorf("reading the embedded custom resource definitions: %w", err)
+		return err
 	}
-	for _, entry := range entries {
-		data, err := fs.ReadFile(charts.FS, path.Join(crdFolder, entry.Name()))
-		if err != nil {
-			return err
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &object.Object); err != nil {
-			return fmt.Errorf("%s: %w", entry.Name(), err)
-		}
-		if err := s.Seed.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner(component.FieldManager)); err != nil {
-			return fmt.Errorf("applying CustomResourceDefinition %s: %w", object.GetName(), err)
-		}
-	}
-	return nil
+	return crd.Install(ctx, s.Seed, component.FieldManager, definitions...)
 }
 
 // installResourceManager installs its chart.

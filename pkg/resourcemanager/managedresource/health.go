@@ -3,11 +3,11 @@ package managedresource
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	resourcesv1alpha1 "github.com/trellis-garden/trellis/pkg/apis/resources/v1alpha1"
+	"github.com/trellis-garden/trellis/pkg/crd"
 	"github.com/trellis-garden/trellis/pkg/rollout"
 )
 
@@ -30,7 +30,7 @@ var checkers = map[string]func(*unstructured.Unstructured) (Health, error){
 	"Job.batch":        typed(jobHealth),
 	"Pod":              typed(podHealth),
 	"Service":          typed(serviceHealth),
-	"CustomResourceDefinition.apiextensions.k8s.io": typed(crdHealth),
+	"CustomResourceDefinition.apiextensions.k8s.io": crdHealth,
 	"APIService.apiregistration.k8s.io":             apiServiceHealth,
 }
 
@@ -93,13 +93,9 @@ func serviceHealth(s *corev1.Service) Health {
 	return Health{}
 }
 
-func crdHealth(c *apiextensionsv1.CustomResourceDefinition) Health {
-	for _, condition := range c.Status.Conditions {
-		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-			return Health{}
-		}
-	}
-	return Health{Unhealthy: "not established yet"}
+func crdHealth(definition *unstructured.Unstructured) (Health, error) {
+	_, reason := crd.Established(definition)
+	return Health{Unhealthy: reason}, nil
 }
 
 // apiServiceHealth reads the condition Available without importing the aggregator's types.
