@@ -28,12 +28,17 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second
-	// maxConnections at a time, for each port. An idle one costs some 60 KiB.
+	// maxConnections at a time, for each port, of which there are two.
 	maxConnections = 16384
+	// connectionMemory is what an idle connection takes: most of it in the process (TestMemoryOfConnections), the rest in the kernel.
+	connectionMemory = 64 << 10
 	// maxConnectionsOfClient are those of one kube-apiserver, maxConnectionsOfExtensions those of what extensions run for one control plane: a
 	// fleet has one for each member, and some for users of members.
 	maxConnectionsOfClient, maxConnectionsOfExtensions = 512, 2048
 )
+
+// Memory is what all connections take together at most, in bytes.
+func Memory() int64 { return 2 * maxConnections * connectionMemory }
 
 // Config of a server.
 type Config struct {
@@ -127,18 +132,8 @@ func (s *Server) health() health.Server {
 			}
 			return nil
 		},
-		Metrics: s.metrics,
+		Metrics: append(s.cluster.Metrics("egress_cluster"), s.outside.Metrics("egress_outside")...),
 	}
-}
-
-func (s *Server) metrics() map[string]float64 {
-	metrics := map[string]float64{}
-	for name, proxy := range map[string]*connectproxy.Proxy{"cluster": s.cluster, "outside": s.outside} {
-		for key, value := range proxy.Metrics() {
-			metrics["egress_"+name+strings.TrimPrefix(key, "vpn_proxy")] = value
-		}
-	}
-	return metrics
 }
 
 // bounded counts the connections of each client.

@@ -18,7 +18,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,10 +94,12 @@ type fixture struct {
 	names            map[string][]netip.Addr
 }
 
-func start(t *testing.T, rules egress.Rules) *fixture {
+func start(t *testing.T, rules egress.Rules) *fixture { return startDialing(t, rules, echo) }
+
+func startDialing(t *testing.T, rules egress.Rules, dial func(ctx context.Context, network, address string) (net.Conn, error)) *fixture {
 	f := &fixture{authority: newAuthority(t), names: map[string][]netip.Addr{}}
 	server := New(Config{
-		TLS: f.authority.files(t), Rules: rules, Log: logr.Discard(), Dial: echo,
+		TLS: f.authority.files(t), Rules: rules, Log: logr.Discard(), Dial: dial,
 		Resolve: func(_ context.Context, _, host string) ([]netip.Addr, error) {
 			if addresses, found := f.names[host]; found {
 				return addresses, nil
@@ -252,4 +256,67 @@ func TestConnectionsOfOneClientAreBounded(t *testing.T) {
 	if most := (client{namespace: "a", organization: "others"}).maxConnections(); most != maxConnectionsOfClient {
 		t.Errorf("a client of another organization has %d connections", most)
 	}
+}
+
+// What an idle connection takes in this process, that of the client included, is no more than is reckoned with.
+func TestMemoryOfConnections(t *testing.T) {
+	const count = 400
+	var ends sync.Map
+	f := startDialing(t, egress.Rules{Allowed: []egress.Allowance{{Network: netip.MustParsePrefix("10.0.0.0/8")}}},
+		func(context.Context, string, string) (net.Conn, error) {
+			near, far, err := pair()
+			ends.Store(far, true)
+			return near, err
+		})
+	t.Cleanup(func() { ends.Range(func(end, _ any) bool { _ = end.(net.Conn).Close(); return true }) })
+	certificates := []tls.Certificate{f.authority.client(t, "shoot--a")}
+	f.hold(t, certificates) // what is made once
+	before := memoryInUse()
+	for range count {
+		f.hold(t, certificates)
+	}
+	if each := (memoryInUse() - before) / count; each > connectionMemory {
+		t.Errorf("%d bytes for each; reckoned are %d", each, connectionMemory)
+	}
+}
+
+// hold opens a connection through the proxy, and keeps it for the test.
+func (f *fixture) hold(t *testing.T, certificates []tls.Certificate) {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AddCert(f.authority.certificate)
+	conn, err := tls.Dial("tcp", f.outside, &tls.Config{RootCAs: pool, ServerName: "egress", Certificates: certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprint(conn, "CONNECT 10.9.0.1:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("got %v, %v", response, err)
+	}
+}
+
+// pair returns both ends of a TCP connection.
+func pair() (near, far net.Conn, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer listener.Close()
+	if near, err = net.Dial("tcp", listener.Addr().String()); err != nil {
+		return nil, nil, err
+	}
+	far, err = listener.Accept()
+	return near, far, err
+}
+
+// memoryInUse is what the heap and the stacks take after collections, of which the second empties pools.
+func memoryInUse() int {
+	for range 3 {
+		runtime.GC()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc + stats.StackInuse)
 }

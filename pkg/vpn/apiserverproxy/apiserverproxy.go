@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 
@@ -57,7 +58,7 @@ func Run(ctx context.Context, config Config) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Serve(ctx, listener) })
 	if config.HealthAddress != "" {
-		endpoints := health.Server{Ready: p.ready, Metrics: p.metrics}
+		endpoints := health.Server{Ready: p.ready, Metrics: p.metrics()}
 		group.Go(func() error { return endpoints.Run(ctx, config.HealthAddress) })
 	}
 	return group.Wait()
@@ -156,11 +157,11 @@ func (p *Proxy) ready() error {
 	return nil
 }
 
-func (p *Proxy) metrics() map[string]float64 {
-	return map[string]float64{
-		"apiserver_proxy_connections_active":         float64(p.active.Load()),
-		"apiserver_proxy_connections_accepted_total": float64(p.accepted.Load()),
-		"apiserver_proxy_connections_failed_total":   float64(p.failed.Load()),
+func (p *Proxy) metrics() []prometheus.Collector {
+	return []prometheus.Collector{
+		health.Gauge("apiserver_proxy_connections_active", "Connections that are open.", p.active.Load),
+		health.Counter("apiserver_proxy_connections_accepted_total", "Connections of pods that were taken.", p.accepted.Load),
+		health.Counter("apiserver_proxy_connections_failed_total", "Connections that could not be led to the gateway.", p.failed.Load),
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
 
@@ -44,12 +46,12 @@ type Proxy struct {
 	opened, failed, active atomic.Int64
 }
 
-// Metrics returns the proxy's counters.
-func (p *Proxy) Metrics() map[string]float64 {
-	return map[string]float64{
-		"vpn_proxy_connections_opened_total": float64(p.opened.Load()),
-		"vpn_proxy_connections_failed_total": float64(p.failed.Load()),
-		"vpn_proxy_connections_active":       float64(p.active.Load()),
+// Metrics returns the proxy's counters, whose names begin with prefix.
+func (p *Proxy) Metrics(prefix string) []prometheus.Collector {
+	return []prometheus.Collector{
+		health.Counter(prefix+"_connections_opened_total", "Connections that were made for clients.", p.opened.Load),
+		health.Counter(prefix+"_connections_failed_total", "Connections that clients asked for and that were refused or failed.", p.failed.Load),
+		health.Gauge(prefix+"_connections_active", "Connections that are open.", p.active.Load),
 	}
 }
 

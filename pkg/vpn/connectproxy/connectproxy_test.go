@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
@@ -85,7 +86,7 @@ func TestConnect(t *testing.T) {
 	if want := "HTTP/1.1 200 Connection established\r\n\r\n10.3.0.5:80 says hello!"; string(got) != want || err != nil {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	if opened := proxy.Metrics()["vpn_proxy_connections_opened_total"]; opened != 1 {
+	if opened := testutil.ToFloat64(proxy.Metrics("vpn_proxy")[0]); opened != 1 {
 		t.Errorf("%v connections were counted", opened)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -113,14 +113,11 @@ func endpoints(watcher *Watcher, streams *Streams, relay *relay.Relay) health.Se
 				return errors.New("the seed's Services and Namespaces are not known yet")
 			}
 		},
-		Metrics: func() map[string]float64 {
-			metrics := streams.Metrics()
-			maps.Copy(metrics, relay.Metrics())
-			metrics["gateway_routes_synced"] = 0
+		Metrics: append(slices.Concat(streams.Metrics(), relay.Metrics()), health.Gauge("gateway_routes_synced", "1 when all TLSRoutes are known.", func() int {
 			if watcher.RoutesSynced() {
-				metrics["gateway_routes_synced"] = 1
+				return 1
 			}
-			return metrics
-		},
+			return 0
+		})),
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/clienthello"
 	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/health"
 	"github.com/trellis-garden/trellis/pkg/vpn/proxyprotocol"
 	"github.com/trellis-garden/trellis/pkg/vpn/splice"
 )
@@ -49,17 +51,22 @@ func NewStreams(log logr.Logger, limits Limits) *Streams {
 func (s *Streams) SetRoutes(routes Routes) { s.routes.Store(&routes) }
 
 // Metrics returns the counters.
-func (s *Streams) Metrics() map[string]float64 {
+func (s *Streams) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{
+		health.Gauge("gateway_connections_active", "Connections to Services that are open.", func() int { connections, _, _ := s.usage(); return connections }),
+		health.Gauge("gateway_handshakes_active", "Connections that did not say yet which host they want.", func() int { _, handshakes, _ := s.usage(); return handshakes }),
+		health.Counter("gateway_handshakes_evicted_total", "Handshakes that had to make room for others.", func() uint64 { _, _, evicted := s.usage(); return evicted }),
+		health.Counter("gateway_connections_accepted_total", "Connections that were led to a Service.", s.accepted.Load),
+		health.Counter("gateway_connections_refused_total", "Connections that were led nowhere.", s.refused.Load),
+		health.Gauge("gateway_routes", "Hosts that lead somewhere.", func() int { return s.routes.Load().Len() }),
+	}
+}
+
+// usage is that of both ports.
+func (s *Streams) usage() (connections, handshakes int, evicted uint64) {
 	tlsConnections, tlsHandshakes, tlsEvicted := s.tls.usage()
 	proxyConnections, proxyHandshakes, proxyEvicted := s.proxy.usage()
-	return map[string]float64{
-		"gateway_connections_active":         float64(tlsConnections + proxyConnections),
-		"gateway_handshakes_active":          float64(tlsHandshakes + proxyHandshakes),
-		"gateway_handshakes_evicted_total":   float64(tlsEvicted + proxyEvicted),
-		"gateway_connections_accepted_total": float64(s.accepted.Load()),
-		"gateway_connections_refused_total":  float64(s.refused.Load()),
-		"gateway_routes":                     float64(s.routes.Load().Len()),
-	}
+	return tlsConnections + proxyConnections, tlsHandshakes + proxyHandshakes, tlsEvicted + proxyEvicted
 }
 
 // ServeTLS routes connections by the server name of their TLS handshake until ctx is done.

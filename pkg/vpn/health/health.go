@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/trellis-garden/trellis/pkg/vpn"
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
@@ -23,8 +25,18 @@ type Server struct {
 	Ready func() error
 	// Tunnel returns the state of the WireGuard device.
 	Tunnel func() (wireguard.Stats, error)
-	// Metrics returns the numbers of /metrics by name; all are gauges or counters without labels.
-	Metrics func() map[string]float64
+	// Metrics are served at /metrics, with those of the process.
+	Metrics []prometheus.Collector
+}
+
+// Counter is a number that only grows while the process lives. Its name ends in _total.
+func Counter[N int64 | uint64](name, help string, value func() N) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+}
+
+// Gauge is a number of now.
+func Gauge[N int | int64](name, help string, value func() N) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
 }
 
 // Tunnel is the answer of /tunnel. Its status is 200 while the tunnel is up and 503 otherwise.
@@ -63,7 +75,7 @@ func (s Server) Handler() http.Handler {
 		mux.HandleFunc("GET /tunnel", s.tunnel)
 	}
 	if s.Metrics != nil {
-		mux.HandleFunc("GET /metrics", s.metrics)
+		mux.Handle("GET /metrics", metrics(s.Metrics))
 	}
 	return mux
 }
@@ -105,10 +117,9 @@ func (s Server) tunnel(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(tunnel)
 }
 
-func (s Server) metrics(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	metrics := s.Metrics()
-	for _, name := range slices.Sorted(maps.Keys(metrics)) {
-		fmt.Fprintf(w, "%s %g\n", name, metrics[name])
-	}
+func metrics(own []prometheus.Collector) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(own...)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -5,8 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/wireguard"
 )
@@ -25,8 +28,10 @@ func get(t *testing.T, s Server, path string) (int, string) {
 func TestEndpoints(t *testing.T) {
 	notReady := Server{Ready: func() error { return errors.New("not yet") }}
 	ready := Server{
-		Ready:   func() error { return nil },
-		Metrics: func() map[string]float64 { return map[string]float64{"b_total": 2, "a_total": 1.5} },
+		Ready: func() error { return nil },
+		Metrics: []prometheus.Collector{
+			Counter("b_total", "What is b.", func() int64 { return 2 }), Gauge("a", "What is a.", func() int { return 1 }),
+		},
 	}
 	cases := []struct {
 		server Server
@@ -37,11 +42,11 @@ func TestEndpoints(t *testing.T) {
 		{notReady, "/healthz", 200, "ok\n"},
 		{notReady, "/readyz", 503, "not yet\n"},
 		{ready, "/readyz", 200, "ok\n"},
-		{ready, "/metrics", 200, "a_total 1.5\nb_total 2\n"},
+		{ready, "/metrics", 200, "# HELP a What is a.\n# TYPE a gauge\na 1\n# HELP b_total What is b.\n# TYPE b_total counter\nb_total 2\n"},
 		{ready, "/tunnel", 404, "404 page not found\n"},
 	}
 	for _, c := range cases {
-		if status, body := get(t, c.server, c.path); status != c.status || body != c.body {
+		if status, body := get(t, c.server, c.path); status != c.status || body != c.body && (c.path != "/metrics" || !strings.Contains(body, c.body)) {
 			t.Errorf("%s: got %d %q, want %d %q", c.path, status, body, c.status, c.body)
 		}
 	}

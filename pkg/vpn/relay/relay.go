@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/trellis-garden/trellis/pkg/vpn/demux"
+	"github.com/trellis-garden/trellis/pkg/vpn/health"
 )
 
 const expiryInterval = 5 * time.Second
@@ -57,14 +59,13 @@ func (r *Relay) Addr() netip.AddrPort { return r.conn.LocalAddr().(*net.UDPAddr)
 func (r *Relay) SetServers(servers []demux.Server) { r.table.SetServers(servers) }
 
 // Metrics returns the relay's counters.
-func (r *Relay) Metrics() map[string]float64 {
-	servers, sessions := r.table.Len()
-	return map[string]float64{
-		"gateway_wireguard_servers":                   float64(servers),
-		"gateway_wireguard_sessions":                  float64(sessions),
-		"gateway_wireguard_client_packets_total":      float64(r.fromClients.Load()),
-		"gateway_wireguard_server_packets_total":      float64(r.fromServers.Load()),
-		"gateway_wireguard_client_packets_lost_total": float64(r.dropped.Load()),
+func (r *Relay) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{
+		health.Gauge("gateway_wireguard_servers", "WireGuard servers that packets are forwarded to.", func() int { servers, _ := r.table.Len(); return servers }),
+		health.Gauge("gateway_wireguard_sessions", "Sessions of clients with servers.", func() int { _, sessions := r.table.Len(); return sessions }),
+		health.Counter("gateway_wireguard_client_packets_total", "Packets from clients that were forwarded.", r.fromClients.Load),
+		health.Counter("gateway_wireguard_server_packets_total", "Packets from servers that were forwarded.", r.fromServers.Load),
+		health.Counter("gateway_wireguard_client_packets_lost_total", "Packets from clients that were for nobody or could not be forwarded.", r.dropped.Load),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
@@ -114,20 +115,39 @@ func (s *Server) health() health.Server {
 			return nil
 		},
 		Tunnel:  s.device.Stats,
-		Metrics: s.metrics,
+		Metrics: append(s.proxy.Metrics("vpn_proxy"), tunnelMetrics{s.device.Stats}),
 	}
 }
 
-func (s *Server) metrics() map[string]float64 {
-	metrics := s.proxy.Metrics()
-	if stats, err := s.device.Stats(); err == nil {
-		metrics["vpn_tunnel_received_bytes_total"] = float64(stats.ReceivedBytes)
-		metrics["vpn_tunnel_sent_bytes_total"] = float64(stats.SentBytes)
-		if !stats.LastHandshake.IsZero() {
-			metrics["vpn_tunnel_last_handshake_timestamp_seconds"] = float64(stats.LastHandshake.Unix())
-		}
+// tunnelMetrics collects what the WireGuard device knows; nothing while it cannot tell, and no time before the first handshake.
+type tunnelMetrics struct {
+	stats func() (wireguard.Stats, error)
+}
+
+var (
+	receivedBytes = prometheus.NewDesc("vpn_tunnel_received_bytes_total", "Encrypted bytes that came through the tunnel.", nil, nil)
+	sentBytes     = prometheus.NewDesc("vpn_tunnel_sent_bytes_total", "Encrypted bytes that were sent through the tunnel.", nil, nil)
+	lastHandshake = prometheus.NewDesc("vpn_tunnel_last_handshake_timestamp_seconds", "When the last handshake was.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (tunnelMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- receivedBytes
+	to <- sentBytes
+	to <- lastHandshake
+}
+
+// Collect implements prometheus.Collector.
+func (m tunnelMetrics) Collect(to chan<- prometheus.Metric) {
+	stats, err := m.stats()
+	if err != nil {
+		return
 	}
-	return metrics
+	to <- prometheus.MustNewConstMetric(receivedBytes, prometheus.CounterValue, float64(stats.ReceivedBytes))
+	to <- prometheus.MustNewConstMetric(sentBytes, prometheus.CounterValue, float64(stats.SentBytes))
+	if !stats.LastHandshake.IsZero() {
+		to <- prometheus.MustNewConstMetric(lastHandshake, prometheus.GaugeValue, float64(stats.LastHandshake.Unix()))
+	}
 }
 
 // RunEcho returns every datagram that comes to the echo port inside the tunnel to its sender until ctx is done. The shoot's

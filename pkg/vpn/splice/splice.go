@@ -68,8 +68,8 @@ func copyHalf(dst, src Conn, ended *atomic.Bool) (int64, error) {
 	return n, nil
 }
 
-// transfer copies until src ends. Between two TCP connections it waits for data without holding a buffer: most connections are idle
-// most of the time. splice(2) as io.Copy uses it would hold a pipe for each direction of each.
+// transfer copies until src ends. From a TCP connection it waits for data without holding a buffer, from others with a small one: most
+// connections are idle most of the time. splice(2) as io.Copy uses it would hold a pipe for each direction of each.
 func transfer(dst io.Writer, src io.Reader) (int64, error) {
 	var written int64
 	if ahead, ok := src.(*prepended); ok {
@@ -84,8 +84,8 @@ func transfer(dst io.Writer, src io.Reader) (int64, error) {
 		dst = behind.Conn
 	}
 	from, ok := src.(*net.TCPConn)
-	if _, both := dst.(*net.TCPConn); !ok || !both {
-		n, err := io.Copy(dst, src)
+	if !ok {
+		n, err := copyWaiting(dst, src)
 		return written + n, err
 	}
 	raw, err := from.SyscallConn()
@@ -94,6 +94,51 @@ func transfer(dst io.Writer, src io.Reader) (int64, error) {
 	}
 	n, err := (&reader{raw: raw}).copyTo(dst)
 	return written + n, err
+}
+
+// smallSize is what a stream waits with that tells nothing before it is read, as one with TLS.
+const smallSize = 1 << 10
+
+// copyWaiting copies with a small buffer as long as little comes, and a large one while that is full.
+func copyWaiting(dst io.Writer, src io.Reader) (written int64, err error) {
+	small := make([]byte, smallSize)
+	for {
+		n, err := src.Read(small)
+		if n > 0 {
+			m, failed := dst.Write(small[:n])
+			if written += int64(m); failed != nil {
+				return written, failed
+			}
+		}
+		if err == nil && n == smallSize {
+			m, failed := copyMuch(dst, src)
+			written, err = written+m, failed
+		}
+		if errors.Is(err, io.EOF) {
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// copyMuch copies until less comes at once than fits into a small buffer. It returns io.EOF at the end of the stream.
+func copyMuch(dst io.Writer, src io.Reader) (written int64, err error) {
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := src.Read(buf[:])
+		if n > 0 {
+			m, failed := dst.Write(buf[:n])
+			if written += int64(m); failed != nil {
+				return written, failed
+			}
+		}
+		if err != nil || n < smallSize {
+			return written, err
+		}
+	}
 }
 
 // buffers holds *[bufferSize]byte.

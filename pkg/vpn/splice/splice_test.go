@@ -1,12 +1,14 @@
 package splice
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -96,3 +98,37 @@ func write(t *testing.T, w io.Writer, text string) {
 		t.Fatal(err)
 	}
 }
+
+// What comes in pieces of any size arrives whole, with the error that ended it.
+func TestCopyWaiting(t *testing.T) {
+	data := make([]byte, 200<<10)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	broken := errors.New("broken")
+	for name, wrap := range map[string]func(io.Reader) io.Reader{
+		"all at once":         func(r io.Reader) io.Reader { return r },
+		"byte by byte":        iotest.OneByteReader,
+		"halves":              iotest.HalfReader,
+		"the end with data":   iotest.DataErrReader,
+		"an error in the end": func(r io.Reader) io.Reader { return io.MultiReader(r, iotest.ErrReader(broken)) },
+		"full small buffers":  func(r io.Reader) io.Reader { return limited{r, smallSize} },
+	} {
+		var got bytes.Buffer
+		n, err := copyWaiting(&got, wrap(bytes.NewReader(data)))
+		if failed := name == "an error in the end"; errors.Is(err, broken) != failed || !failed && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n != int64(len(data)) || !bytes.Equal(got.Bytes(), data) {
+			t.Errorf("%s: %d of %d bytes came", name, n, len(data))
+		}
+	}
+}
+
+// limited gives no more than so many bytes at a time.
+type limited struct {
+	io.Reader
+	most int
+}
+
+func (l limited) Read(b []byte) (int, error) { return l.Reader.Read(b[:min(len(b), l.most)]) }
