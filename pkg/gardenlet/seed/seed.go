@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -141,17 +142,46 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, err
 		}
 	}
-	installErr := r.System.Install(ctx, seed)
-	if installErr == nil {
-		installErr = r.installExtensions(ctx, seed)
+	kubernetes, err := r.Discovery.ServerVersion()
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("asking the seed for its version: %w", err)
 	}
-	if err := r.report(ctx, seed, installErr); err != nil {
+	installErr := r.install(ctx, seed, kubernetes.GitVersion)
+	if err := r.report(ctx, seed, kubernetes.GitVersion, installErr); err != nil {
 		return ctrl.Result{}, err
 	}
 	if installErr != nil {
 		return ctrl.Result{}, installErr
 	}
 	return ctrl.Result{RequeueAfter: r.Config.Controllers.Seed.SyncPeriod.Duration}, nil
+}
+
+// install brings what a seed has up to date, if it is a seed that can have it.
+func (r *Reconciler) install(ctx context.Context, seed *gardencorev1beta1.Seed, kubernetes string) error {
+	if err := supportsSeed(kubernetes); err != nil {
+		return err
+	}
+	if err := r.System.Install(ctx, seed); err != nil {
+		return err
+	}
+	return r.installExtensions(ctx, seed)
+}
+
+// leastKubernetes is the first version whose pods have sidecars that start before the other containers. What leaves a control plane
+// for an address of its owner relies on them.
+var leastKubernetes = utilversion.MustParseGeneric("1.29")
+
+// supportsSeed tells whether a cluster of that version can be a seed.
+func supportsSeed(kubernetes string) error {
+	parsed, err := utilversion.ParseGeneric(kubernetes)
+	if err != nil {
+		return fmt.Errorf("the seed's version of Kubernetes: %w", err)
+	}
+	if parsed.LessThan(leastKubernetes) {
+		return fmt.Errorf("a seed needs Kubernetes %d.%d or newer, and this cluster has %s: update it first",
+			leastKubernetes.Major(), leastKubernetes.Minor(), kubernetes)
+	}
+	return nil
 }
 
 // delete lets the Seed go when nothing uses it any more.
@@ -184,18 +214,14 @@ func (r *Reconciler) delete(ctx context.Context, seed *gardencorev1beta1.Seed) e
 }
 
 // report writes the outcome of a round.
-func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, installErr error) error {
+func (r *Reconciler) report(ctx context.Context, seed *gardencorev1beta1.Seed, kubernetes string, installErr error) error {
 	identity, err := r.clusterIdentity(ctx, seed)
 	if err != nil {
 		return err
 	}
-	kubernetes, err := r.Discovery.ServerVersion()
-	if err != nil {
-		return fmt.Errorf("asking the seed for its version: %w", err)
-	}
 	return r.patchStatus(ctx, seed, func(s *gardencorev1beta1.SeedStatus) {
 		s.Gardener = r.Identity.DeepCopy()
-		s.KubernetesVersion = ptr.To(kubernetes.GitVersion)
+		s.KubernetesVersion = ptr.To(kubernetes)
 		s.ClusterIdentity = &identity
 		s.ClientCertificateExpirationTimestamp = r.CertificateExpiration
 		s.Capacity, s.Allocatable = capacity(r.Config.Resources)

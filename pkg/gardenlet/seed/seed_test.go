@@ -79,3 +79,14 @@ func TestRefusedConfigurationIsReported(t *testing.T) {
 		t.Errorf("an operator has changed the Seed, and the status says %q", got)
 	}
 }
+
+// Vendors append their own build to the version.
+func TestSupportsSeed(t *testing.T) {
+	for kubernetes, want := range map[string]string{
+		"v1.36.3": "", "v1.29.0": "", "v1.30.2-gke.100": "", "v1.28.15": "needs Kubernetes 1.29 or newer, and this cluster has v1.28.15", "": "version of Kubernetes",
+	} {
+		if err := supportsSeed(kubernetes); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", kubernetes, err, want)
+		}
+	}
+}
