@@ -53,7 +53,7 @@ func TestAttackProxyInPlaceOfTheSeeds(t *testing.T) {
 		g, config := everything()
 		config.AdmissionPlugins[1].Name = plugin
 		g["images"] = strings.Replace(g["images"], `.com"`, `.com", proxy-url: "http://proxy.example.com"`, 1)
-		_, errs, err := Load(t.Context(), g.source(), config, Rules{InsecureKubeconfigs: true}, field.NewPath("kubeAPIServer"))
+		_, errs, err := Load(t.Context(), g.source(), config, Rules{InsecureKubeconfigs: true, KubernetesVersion: "1.36.3"}, field.NewPath("kubeAPIServer"))
 		if err != nil {
 			t.Fatal(err)
 		}

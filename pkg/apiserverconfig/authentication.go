@@ -27,7 +27,7 @@ func newScheme() *runtime.Scheme {
 }
 
 // parseAuthentication reads an AuthenticationConfiguration of any served version and checks it as kube-apiserver does.
-func parseAuthentication(data []byte, issuers []string, anonymousElsewhere bool) (*apiserverv1.AuthenticationConfiguration, error) {
+func parseAuthentication(data []byte, rules Rules, anonymousElsewhere bool) (*apiserverv1.AuthenticationConfiguration, error) {
 	decoded, err := runtime.Decode(strictConfigs, data)
 	if err != nil {
 		return nil, inKey(KeyConfig, err)
@@ -39,8 +39,13 @@ func parseAuthentication(data []byte, issuers []string, anonymousElsewhere bool)
 	if config.Anonymous != nil && anonymousElsewhere {
 		return nil, inKey(KeyConfig, errors.New("anonymous: spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication is set as well; use one of them"))
 	}
-	if errs := validation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, issuers); len(errs) > 0 {
+	if errs := validation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, rules.Issuers); len(errs) > 0 {
 		return nil, inKey(KeyConfig, errs.ToAggregate())
+	}
+	if len(config.JWT) > 0 {
+		if err := rules.allowIssuers(); err != nil {
+			return nil, inKey(KeyConfig, err)
+		}
 	}
 	result := &apiserverv1.AuthenticationConfiguration{}
 	if err := scheme.Convert(config, result, nil); err != nil {

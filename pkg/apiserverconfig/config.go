@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 
 	gardencorev1beta1 "github.com/trellis-garden/trellis/pkg/apis/core/v1beta1"
@@ -33,7 +34,23 @@ type Rules struct {
 	// InsecureKubeconfigs lets kubeconfigs of webhooks turn off the verification of certificates and name a proxy, but not that of
 	// ImagePolicyWebhook.
 	InsecureKubeconfigs bool
+	// KubernetesVersion of the cluster. kube-apiserver asks issuers for their keys through the seed's egress proxy from 1.34 on; before
+	// that it would ask them from the seed's own network, so such a cluster has none.
+	KubernetesVersion string
 }
+
+// allowIssuers tells whether a cluster may have issuers of users' tokens.
+func (r Rules) allowIssuers() error {
+	if parsed, err := version.ParseGeneric(r.KubernetesVersion); err != nil || parsed.LessThan(leastWithEgressOfIssuers) {
+		return fmt.Errorf("jwt: issuers need Kubernetes %d.%d or newer, and this cluster has %q: update it first; an older "+
+			"kube-apiserver would ask them from the seed's own network",
+			leastWithEgressOfIssuers.Major(), leastWithEgressOfIssuers.Minor(), r.KubernetesVersion)
+	}
+	return nil
+}
+
+// leastWithEgressOfIssuers is the first version of Kubernetes whose AuthenticationConfiguration has egressSelectorType.
+var leastWithEgressOfIssuers = version.MustParseGeneric("1.34")
 
 // Load reads and checks the files of a configuration. What is wrong with the files is told by field; the error is one of the source.
 func Load(ctx context.Context, source Source, config *gardencorev1beta1.KubeAPIServerConfig, rules Rules, path *field.Path) (*Config, field.ErrorList, error) {
@@ -64,7 +81,7 @@ func Parse(files *Files, config *gardencorev1beta1.KubeAPIServerConfig, rules Ru
 	}
 	if authentication := orEmpty(config).StructuredAuthentication; authentication != nil {
 		var err error
-		result.Authentication, err = parseAuthentication(files.Authentication, rules.Issuers, config.EnableAnonymousAuthentication != nil)
+		result.Authentication, err = parseAuthentication(files.Authentication, rules, config.EnableAnonymousAuthentication != nil)
 		report(authenticationPath(path), authentication.ConfigMapName, err)
 	}
 	if authorization := orEmpty(config).StructuredAuthorization; authorization != nil {

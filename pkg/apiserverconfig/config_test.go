@@ -133,7 +133,7 @@ func TestLoad(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g, config := everything()
 			test.change(g, config)
-			_, errs, err := Load(t.Context(), g.source(), config, Rules{Issuers: []string{"https://own.example.com"}}, field.NewPath("kubeAPIServer"))
+			_, errs, err := Load(t.Context(), g.source(), config, Rules{Issuers: []string{"https://own.example.com"}, KubernetesVersion: "1.34.0"}, field.NewPath("kubeAPIServer"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestLoad(t *testing.T) {
 
 func TestLoadedConfiguration(t *testing.T) {
 	g, config := everything()
-	loaded, errs, err := Load(t.Context(), g.source(), config, Rules{}, field.NewPath("kubeAPIServer"))
+	loaded, errs, err := Load(t.Context(), g.source(), config, Rules{KubernetesVersion: "1.36.3"}, field.NewPath("kubeAPIServer"))
 	if err != nil || len(errs) > 0 {
 		t.Fatal(err, errs)
 	}

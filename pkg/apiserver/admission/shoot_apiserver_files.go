@@ -34,7 +34,9 @@ func (s *shootValidator) validateAPIServerFiles(ctx context.Context, shoot, old 
 			issuers = append(issuers, issuer)
 		}
 	}
-	rules := apiserverconfig.Rules{Issuers: issuers, InsecureKubeconfigs: s.InsecureKubeconfigs}
+	rules := apiserverconfig.Rules{
+		Issuers: issuers, InsecureKubeconfigs: s.InsecureKubeconfigs, KubernetesVersion: shoot.Spec.Kubernetes.Version,
+	}
 	_, errs, err := apiserverconfig.Load(ctx, source, config, rules, field.NewPath("spec", "kubernetes", "kubeAPIServer"))
 	return errs, err
 }

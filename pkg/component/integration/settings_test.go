@@ -107,7 +107,7 @@ func allSettings(t *testing.T, issuer *issuer, webhook *webhook) kubeapiserver.V
 		AuditPolicy: []byte(auditPolicy), Authentication: []byte(issuer.configuration()), Authorization: []byte(authorization),
 		AuthorizerKubeconfigs: map[string][]byte{"mine": []byte(webhook.kubeconfig())},
 	}
-	config, errs, err := apiserverconfig.Parse(files, user, apiserverconfig.Rules{Issuers: []string{"https://issuer.example.com"}}, field.NewPath("spec"))
+	config, errs, err := apiserverconfig.Parse(files, user, apiserverconfig.Rules{Issuers: []string{"https://issuer.example.com"}, KubernetesVersion: "1.36.3"}, field.NewPath("spec"))
 	if err != nil || len(errs) > 0 {
 		t.Fatal(err, errs)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"k8s.io/utils/ptr"
@@ -56,7 +55,7 @@ func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 	if v.Authentication != nil {
 		config = v.Authentication.DeepCopy()
 	}
-	if v.EgressHost != "" && selectsEgressOfIssuers(v.Version) {
+	if v.EgressHost != "" {
 		leaveThroughEgress(config.JWT)
 	}
 	wanted := config.Anonymous
@@ -78,17 +77,8 @@ func authentication(v Values) *apiserverv1.AuthenticationConfiguration {
 	return config
 }
 
-// selectsEgressOfIssuers tells whether a version of Kubernetes asks for the keys of issuers as an egress selector says.
-func selectsEgressOfIssuers(kubernetes string) bool {
-	parsed, err := version.ParseGeneric(kubernetes)
-	return err == nil && parsed.AtLeast(version.MustParseGeneric("1.34"))
-}
-
-// ConnectsDirectly tells whether there is an address of a user that the process connects to although there is an egress proxy.
-func ConnectsDirectly(v Values) bool {
-	return v.Authentication != nil && len(v.Authentication.JWT) > 0 && !selectsEgressOfIssuers(v.Version)
-}
-
+// leaveThroughEgress has the keys of issuers asked for through the proxy. Versions of Kubernetes that cannot have no issuers
+// (apiserverconfig.Rules).
 func leaveThroughEgress(authenticators []apiserverv1.JWTAuthenticator) {
 	for i := range authenticators {
 		if issuer := &authenticators[i].Issuer; issuer.EgressSelectorType == "" {

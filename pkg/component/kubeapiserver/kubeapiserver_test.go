@@ -160,16 +160,13 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Older versions refuse a configuration with a field that they do not know.
+// A garden's kube-apiserver has no proxy.
 func TestKeysOfIssuersAreAskedForThroughTheProxy(t *testing.T) {
-	for version, want := range map[string]apiserverv1.EgressSelectorType{"1.36.3": "controlplane", "1.34.0": "controlplane", "1.33.9": "", "": ""} {
+	for host, want := range map[string]apiserverv1.EgressSelectorType{"egress.garden": "controlplane", "": ""} {
 		values := allSettings()
-		values.Version = version
+		values.EgressHost = host
 		if got := authentication(values).JWT[0].Issuer.EgressSelectorType; got != want {
-			t.Errorf("%q: got %q, want %q", version, got, want)
-		}
-		if direct := ConnectsDirectly(values); direct != (want == "") {
-			t.Errorf("%q: connects directly: %v", version, direct)
+			t.Errorf("%q: got %q, want %q", host, got, want)
 		}
 		if values.Authentication.JWT[0].Issuer.EgressSelectorType != "" {
 			t.Error("the values were changed")

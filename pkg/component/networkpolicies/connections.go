@@ -177,12 +177,6 @@ func (v Values) connections() []connection {
 			connection{from: vpnSeedServer, to: gateway, ports: anyDatagram},
 		)
 	}
-	if v.ConnectsDirectly {
-		list = append(list,
-			connection{from: kubeAPIServer, to: publicNetworks, ports: everyPort, onlyFrom: fromShoots},
-			connection{from: kubeAPIServer, to: exceptions, onlyFrom: fromShoots},
-		)
-	}
 	return list
 }
 

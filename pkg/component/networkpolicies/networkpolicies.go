@@ -37,8 +37,6 @@ type Values struct {
 	Exceptions []egress.Allowance
 	// IsWorkerless leaves out the VPN of a shoot.
 	IsWorkerless bool
-	// ConnectsDirectly tells that a shoot's kube-apiserver connects to addresses of its owner without the egress proxy.
-	ConnectsDirectly bool
 	// Openings are ports of an extension's pods that everybody may connect to.
 	Openings []Opening
 }

@@ -110,7 +110,7 @@ func (o *Operation) deployNetworkPolicies(ctx context.Context) error {
 	}
 	return networkpolicies.Apply(ctx, o.Seed, o.Plan.Namespace, networkpolicies.Objects(networkpolicies.Shoot, o.Plan.Namespace, networkpolicies.Values{
 		Networks: o.Inputs.Seed.Spec.Networks, APIServer: apiServer, Exceptions: o.Inputs.EgressExceptions,
-		IsWorkerless: o.Plan.Workerless, ConnectsDirectly: kubeapiserver.ConnectsDirectly(o.Plan.APIServer.Values),
+		IsWorkerless: o.Plan.Workerless,
 	}))
 }
 

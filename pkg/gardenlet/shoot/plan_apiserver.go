@@ -134,7 +134,9 @@ func applyEncryption(values *kubeapiserver.Values, user *gardencorev1beta1.Encry
 func (p *Plan) applyFiles(in *Inputs, user *gardencorev1beta1.KubeAPIServerConfig) error {
 	values := &p.APIServer.Values
 	own := values.ServiceAccounts
-	rules := apiserverconfig.Rules{Issuers: append([]string{own.Issuer}, own.AcceptedIssuers...), InsecureKubeconfigs: in.InsecureKubeconfigs}
+	rules := apiserverconfig.Rules{
+		Issuers: append([]string{own.Issuer}, own.AcceptedIssuers...), InsecureKubeconfigs: in.InsecureKubeconfigs, KubernetesVersion: in.Shoot.Spec.Kubernetes.Version,
+	}
 	config, errs, err := apiserverconfig.Parse(&in.Files, user, rules, apiServerPath)
 	if err != nil {
 		return err
